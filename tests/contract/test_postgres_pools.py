@@ -15,6 +15,7 @@ from trotline.adapters.postgres.frontier.pool_rings import decode_ring
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.model.proxy_pool import lane_of
+from trotline.ports.frontier import KILLS
 from trotline.rules.member_choice import OUT
 from trotline.testing.frontier_contract import Client, tasks
 from trotline.testing.frontier_contract.accounts import ANNA, API, BERT, BUYERS, CLEO, accounts, as_buyer, hold
@@ -312,15 +313,24 @@ async def test_no_step_is_left_behind_by_a_head_that_ends_while_it_is_put(bench:
     assert await deadlocks(bench) == before
 
 
-async def test_a_step_put_while_its_chain_fails_dies_with_it(bench: PostgresBench) -> None:
+@pytest.mark.parametrize("end", ["settle", "leave"])
+async def test_a_step_put_while_its_chain_fails_dies_with_it(bench: PostgresBench, end: str) -> None:
     frontier, other = await bench.open(), await bench.again()
+
+    async def fail(lease: Lease) -> None:
+        if end == "settle":
+            await frontier.settle("w", [Settlement(lease, Bury("gone: 404"))])
+        else:
+            await frontier.leave("w", guilty=lease.token)
+
     for number in range(15):
         name = f"chain{number}"
         await frontier.put([step(0, name)])
+        for _ in range(KILLS - 1 if end == "leave" else 0):
+            [lease] = await frontier.lease("w", 1)
+            await frontier.leave("w", guilty=lease.token)
         [lease] = await frontier.lease("w", 1)
-        await asyncio.gather(
-            frontier.settle("w", [Settlement(lease, Bury("gone: 404"))]), other.put([step(1, name), step(2, name)])
-        )
+        await asyncio.gather(fail(lease), other.put([step(1, name), step(2, name)]))
 
     assert await counts(frontier) == (0, 0, 0, 45)
     assert await ask(bench, "SELECT count(*) FROM chained_1") == [(0,)]

@@ -9,6 +9,7 @@ from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds
 
 if TYPE_CHECKING:
+    from trotline.adapters.postgres.frontier.lane_row import LaneRow
     from trotline.adapters.postgres.frontier.transaction import Turn
 
 YIELD: Seconds = 0.3
@@ -20,11 +21,14 @@ SELECT l.id, l.pace, l.pool, l.member FROM lane l JOIN turn t ON t.lane = l.id
 WHERE l.pool = ANY($1::text[]) AND l.waits = 1 AND l.paused <> {PAUSED} AND t.ready_at > $2
 """
 _WAKE = """
-UPDATE turn SET ready_at = $2 WHERE lane IN
-    (SELECT lane FROM turn WHERE lane = ANY($1::bigint[]) AND ready_at > $2 FOR NO KEY UPDATE SKIP LOCKED)
+WITH free AS MATERIALIZED (
+    SELECT t.lane FROM turn t JOIN pace p ON p.id = t.pace WHERE t.lane = ANY($1::bigint[]) AND t.ready_at > $2
+    FOR NO KEY UPDATE OF p SKIP LOCKED
+)
+UPDATE turn SET ready_at = $2 WHERE lane IN (SELECT lane FROM free)
 """
-"""Never waits, as these lanes are not ours: one that is being served just now is tried again by its own time
-(`pool_rings.ACCOUNT_POLL`)."""
+"""These lanes are not ours, so it never waits for their locks: one that is being served just now is tried again by its
+own time (`pool_rings.ACCOUNT_POLL`)."""
 
 _HELD = "SELECT 1 FROM held WHERE token = $1 AND job = $2 AND worker = $3 AND member = $4"
 
@@ -34,10 +38,9 @@ async def write_rings(turn: "Turn") -> None:
     came back are tried again. Before lanes are written: those of the transaction are changed here."""
     lanes = {lane.pace_id: lane for lane in turn.lanes}
     freed = []
+    # Other jobs may wait for their members.
+    turn.try_again([lanes[ring.pace_id] for ring in turn.rings.all() if ring.returned and _shared(lanes[ring.pace_id])])
     for ring in turn.rings.all():
-        lane = lanes[ring.pace_id]
-        if ring.returned and len(lane.pace.claims) > 1:
-            await turn.try_again(lane)
         ring.returned = False
         freed += [(ring.pool, member, ring.pace_id) for member in ring.freed]
         ring.freed.clear()
@@ -46,6 +49,11 @@ async def write_rings(turn: "Turn") -> None:
     if others:
         # After the locks of members: the transactions of these lanes take theirs in the same order.
         await turn.db.execute(_WAKE, sorted(others), turn.now)
+
+
+def _shared(lane: "LaneRow") -> bool:
+    """Do other jobs use it, too?"""
+    return len(lane.pace.claims) > 1
 
 
 async def _waiting_for(turn: "Turn", freed: list[tuple[str, int, int]]) -> set[int]:

@@ -8,15 +8,13 @@ that is done at the same moment, and wait for ever.
 
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.statement_parts import columns
 from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
-from trotline.adapters.postgres.pool import Connection
 from trotline.model import task_json
 from trotline.model.time import Moment
-from trotline.ports.console import MOST_CHAINS
 from trotline.rules import chains
 
 if TYPE_CHECKING:
@@ -31,9 +29,10 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' chain'), ke
 
 async def lock(turn: "Turn", names: Iterable[str]) -> None:
     """Lock these chains; before lanes are locked, and in one call. Waits for other transactions."""
-    buckets = {zlib.crc32(name.encode(errors="surrogatepass")) % LOCKS for name in names if name}
+    buckets = {zlib.crc32(name.encode(errors="surrogatepass")) % LOCKS for name in names if name} - turn.chain_locks
     if buckets:
         await turn.db.execute(_LOCK, sorted(_key(turn.job, bucket) for bucket in buckets))
+        turn.chain_locks |= buckets
 
 
 def _key(job: int, bucket: int) -> int:
@@ -131,6 +130,8 @@ def queue_next(turn: "Turn", steps: Sequence[Late]) -> None:
 
 async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, why: str) -> None:
     """A task was buried: if it is the head of a chain, bury the steps behind it."""
+    # Mostly it is locked already: now may be too late for the order of locks, and then the transaction is repeated.
+    await lock(turn, [chain])
     rows = await turn.db.fetch(
         f"DELETE FROM chained_{turn.job} WHERE id IN (SELECT task FROM step WHERE job = $1 AND chain = $2)"
         f" AND EXISTS (SELECT 1 FROM step WHERE task = $3) RETURNING {TASK}",
@@ -150,47 +151,8 @@ async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, wh
     turn.tallies[chains.TALLY] += len(followers)
 
 
-# What operators see and do
-
-
-async def count(db: Connection, job: int) -> int:
-    """Chains with a step, up to MOST_CHAINS."""
-    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = $1 LIMIT $2) c"
-    return int(await db.fetchval(query, job, MOST_CHAINS))
-
-
-async def dead_chain(turn: "Turn", task_id: int) -> list[TaskRow]:
-    """The dead steps of this dead task's chain, its head first; none if it has no chain."""
-    rows = await turn.db.fetch(
-        f"SELECT {_COLUMNS} FROM step s JOIN grave_{turn.job} t ON t.id = s.task"
-        " WHERE s.job = $1 AND s.chain = (SELECT chain FROM step WHERE task = $2) ORDER BY s.task",
-        turn.job,
-        task_id,
-    )
-    return [TaskRow(*row) for row in rows]
-
-
-async def step_before(db: Connection, job: int, task_id: int) -> tuple[str, str]:
-    """The chain of a step, and the URL of the step in front of it."""
-    row = await db.fetchrow(
-        "SELECT s.chain, s.task FROM step own JOIN step s ON s.job = own.job AND s.chain = own.chain"
-        " AND s.task < own.task WHERE own.task = $1 ORDER BY s.task DESC LIMIT 1",
-        task_id,
-    )
-    if row is None:
-        return "", ""
-    body = await db.fetchval(
-        f"SELECT body FROM chained_{job} WHERE id = $1 UNION ALL SELECT body FROM held WHERE job = $2 AND task = $1"
-        f" UNION ALL SELECT body FROM waiting_{job} WHERE id = $1 UNION ALL SELECT body FROM late_{job} WHERE id = $1"
-        f" UNION ALL SELECT body FROM grave_{job} WHERE id = $1 LIMIT 1",
-        row[1],
-        job,
-    )
-    return row[0], "" if body is None else url_of(body)
-
-
-def url_of(body: bytes | Any) -> str:
+def url_of(body: bytes) -> str:
     try:
-        return task_json.decode(bytes(body)).url
+        return task_json.decode(body).url
     except task_json.Undecodable:
         return "(undecodable)"

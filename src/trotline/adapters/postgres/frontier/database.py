@@ -96,6 +96,13 @@ class Database:
             await asyncio.sleep(random.uniform(0.0, 0.01 * 2**attempt))  # noqa: S311 - spreads retries
         raise AssertionError("unreachable")
 
+    async def vacuum(self, *tables: str) -> None:
+        """Outside of a transaction, and without waiting for another vacuum."""
+        with plain_errors(self.address):
+            for table in tables:
+                async with self._connections.session() as db:
+                    await db.execute(f"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) {self.address.quoted}.{table}")
+
     def lock_shared(self, job: int) -> str:
         """SQL: the job is not judged finished during this transaction."""
         return f"SELECT pg_advisory_xact_lock_shared({self.lock_class()}, {job});"

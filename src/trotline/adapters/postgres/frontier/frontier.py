@@ -15,6 +15,7 @@ from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.adapters.postgres.frontier.pick_lanes import Nothing
 from trotline.adapters.postgres.frontier.promote import promote
 from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.vacuum import Vacuum
 from trotline.errors import FrontierError
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -43,6 +44,7 @@ class PostgresFrontier:
         self._chance = store.chance
         self._housekept_at = -HOUSEKEEPING
         self._heartbeats: dict[str, Moment] = {}
+        self._vacuum = Vacuum(store.database)
 
     @property
     def generation(self) -> int:
@@ -150,6 +152,7 @@ class PostgresFrontier:
 
     async def close(self) -> None:
         await self._store.wakeups.close()
+        await self._vacuum.close()
         await self._database.close()
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
@@ -159,6 +162,7 @@ class PostgresFrontier:
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
             if leases or why is None:
+                self._vacuum.count(self._store.number, len({lease.task.lane for lease in leases}))
                 return leases, why
             if why.due and not promoted:
                 await self._store.change(promote, wake=False)

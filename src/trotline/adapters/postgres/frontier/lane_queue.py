@@ -10,10 +10,13 @@ _COLUMNS = "ctid, level, id, attempt, deaths, kills, fp, chain, body"
 _READ = f"""
 SELECT u.lane, {", ".join(f"w.{column}" for column in _COLUMNS.split(", "))}
 FROM unnest($1::bigint[], $2::integer[]) u (lane, most)
+JOIN turn t ON t.lane = u.lane
 CROSS JOIN LATERAL (
-    SELECT {_COLUMNS} FROM waiting_{{job}} WHERE lane = u.lane ORDER BY level, id LIMIT u.most
+    SELECT {_COLUMNS} FROM waiting_{{job}} WHERE lane = u.lane AND (level, id) > (t.level, t.position)
+    ORDER BY level, id LIMIT u.most
 ) w
 """
+"""The position is read again here: it may have changed before the lane was locked."""
 _FIRST_ATTEMPTS = (
     f"SELECT {_COLUMNS} FROM waiting_{{job}} WHERE lane = $1 AND attempt <= deaths ORDER BY level, id LIMIT $2"
 )

@@ -35,6 +35,8 @@ class TurnWrite(NamedTuple):
     pace: int
     level: int | None
     """The best level of the tasks that were added; if `exact`, of all."""
+    position: int | None
+    """The tasks of this level that were added have larger ids; if `exact`, all of them."""
     exact: bool
     ready_at: Moment
     served: int | None
@@ -46,6 +48,7 @@ class LaneRow:
     __slots__ = (
         "_kept",
         "best",
+        "best_id",
         "exact",
         "freed",
         "id",
@@ -70,6 +73,8 @@ class LaneRow:
         """The change in this transaction, not the number."""
         self.best: int | None = None
         """The best level of tasks added in this transaction; with `exact`, of all that wait. None: there are none."""
+        self.best_id: int | None = None
+        """The first of these tasks; known at the end of the transaction."""
         self.exact = False
         self.served: int | None = None
         """The token of its last lease in this transaction."""
@@ -90,7 +95,16 @@ class LaneRow:
             freed = lane_sharing.freed(self.pace, job, now)
             self.freed = self.freed or freed is not self.pace
             self.pace = freed
-        return TurnWrite(self.id, self.pool, self.pace_id, self.best, self.exact, max(ready_at, now), self.served)
+        return TurnWrite(
+            lane=self.id,
+            pool=self.pool,
+            pace=self.pace_id,
+            level=self.best,
+            position=None if self.best_id is None else self.best_id - 1,
+            exact=self.exact,
+            ready_at=max(ready_at, now),
+            served=self.served,
+        )
 
     @property
     def pace_changed(self) -> bool:
@@ -105,7 +119,7 @@ class LaneRow:
     def written(self) -> None:
         """Its changes were written: a later flush of the transaction adds only what comes after."""
         self.waiting = 0
-        self.best, self.exact, self.served = None, False, None
+        self.best, self.best_id, self.exact, self.served = None, None, False, None
         self._kept = (self.running, self.pace, self.waits)
 
     def _wait(self, ready_at: Moment, job: str, rules: LaneRules, now: Moment) -> None:

@@ -131,7 +131,7 @@ class _Call:
         for queue in served:
             lane = queue.lane
             lane.touched = lane.exact = True
-            lane.best = queue.rows[0].level if queue.rows else None
+            lane.best, lane.best_id = queue.rows[0][1:3] if queue.rows else (None, None)
 
     async def _find_living(self, queues: Sequence[LaneQueue]) -> None:
         """Which of the jobs that share these lanes have not ended."""

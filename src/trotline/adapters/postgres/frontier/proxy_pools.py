@@ -9,19 +9,22 @@ from trotline.adapters.postgres.frontier.schema import PAUSED
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool
 from trotline.model.time import Moment
-from trotline.rules.member_choice import OUT, limited
+from trotline.rules.member_choice import limited
 
 _ALL = 255
 """The weight of a member with all its turns."""
 _LOCK_LANES = """
 SELECT id FROM pace WHERE id IN (SELECT pace FROM lane WHERE pool = $1) ORDER BY id FOR NO KEY UPDATE
 """
-_COUNT_RUNNING = f"""
-UPDATE pool_member m SET running = coalesce(
-    (SELECT count(*) FROM ring r JOIN identity i ON i.pace = r.pace
-     WHERE $2 AND r.pool = $1 AND i.place = {OUT} AND i.member = m.member), 0)
+_COUNT_RUNNING = """
+WITH running AS MATERIALIZED (
+    SELECT h.member, count(*) AS visits FROM held h JOIN lane l ON l.id = h.lane
+    WHERE $2 AND l.pool = $1 AND h.member IS NOT NULL GROUP BY h.member
+)
+UPDATE pool_member m SET running = coalesce((SELECT visits FROM running WHERE running.member = m.member), 0)
 WHERE m.pool = $1 AND (m.running > 0 OR $2)
 """
+"""Visits in flight through each member: a version without limits counts none."""
 _READY = f"""
 UPDATE turn SET ready_at = $2
 WHERE ready_at > $2 AND lane IN (SELECT id FROM lane WHERE {{condition}} AND paused <> {PAUSED})

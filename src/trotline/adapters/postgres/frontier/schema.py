@@ -18,7 +18,8 @@ cache    what one worker fetched for all (shared_cache.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
-last lease, for lanes served at the same moment.
+last lease, for lanes served at the same moment. turn.position: the lane's waiting tasks of this level have larger ids,
+so a lease does not walk over the index entries of tasks that are gone and not vacuumed yet.
 
 pool.most: `member_concurrency`, and ring.dealt: that of its state, for queries. Members in flight (place 2) are in no
 index of due times.
@@ -99,7 +100,8 @@ CREATE TABLE turn (
     pace bigint NOT NULL,
     level integer NOT NULL,
     ready_at float8 NOT NULL,
-    served bigint NOT NULL DEFAULT 0
+    served bigint NOT NULL DEFAULT 0,
+    position bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, {_CHURN});
 CREATE INDEX turn_order ON turn (job, pool, level, ready_at, served);
 CREATE TABLE held (

@@ -53,6 +53,7 @@ class Turn:
         self.handed: list[tuple[object, ...]] = []
         """Rows to add to `held`, for `worker`."""
         self.worker = ""
+        self.chain_locks: set[int] = set()
         self.more: list[Part] = []
         """Further changes, which are written with these."""
         self.reopened = False
@@ -127,16 +128,25 @@ class Turn:
     async def look_for_best(self, lanes: Sequence[LaneRow]) -> None:
         """Update the best level of these lanes after waiting tasks were removed (by a statement, not by `taken`)."""
         rows = await self.db.fetch(
-            "SELECT u.lane, (SELECT w.level FROM waiting_{job} w WHERE w.lane = u.lane ORDER BY w.level, w.id LIMIT 1)"
-            " FROM unnest($1::bigint[]) u (lane)".replace("{job}", str(self.job)),
+            "SELECT u.lane, w.level, w.id FROM unnest($1::bigint[]) u (lane) LEFT JOIN LATERAL"
+            f" (SELECT level, id FROM waiting_{self.job} WHERE lane = u.lane ORDER BY level, id LIMIT 1) w ON true",
             [lane.id for lane in lanes],
         )
-        for lane_id, level in rows:
+        for lane_id, level, number in rows:
             lane = self._lanes[lane_id]
-            lane.best, lane.exact = level, True
-            for row in self.new:
-                if row.lane == lane_id:
-                    lane.best = row.level if lane.best is None else min(lane.best, row.level)
+            lane.best, lane.best_id, lane.exact = level, number, True
+
+    def _note_new(self) -> None:
+        """The best level and the first task of each lane, with the tasks that are added."""
+        first: dict[int, tuple[int, int]] = {}
+        for row in self.new:
+            found = first.get(row.lane)
+            if found is None or (row.level, row.id) < found:
+                first[row.lane] = (row.level, row.id)
+        for lane_id, (level, number) in first.items():
+            lane = self._lanes[lane_id]
+            if lane.best is None or lane.best_id is None or (level, number) < (lane.best, lane.best_id):
+                lane.best, lane.best_id = level, number
 
     # Tasks
 
@@ -159,8 +169,6 @@ class Turn:
 
     def has_waiting(self, lane: LaneRow, level: int) -> None:
         """A task of this level is added to those that wait in the lane."""
-        if lane.best is None or level < lane.best:
-            lane.best = level
         lane.retry_at = 0.0
         self.woke = True
 
@@ -214,7 +222,7 @@ class Turn:
         for row in rows:
             self.bury(row, why)
         lane.waiting -= len(rows)
-        lane.best, lane.exact = None, True
+        lane.best, lane.best_id, lane.exact = None, None, True
         self.waiting -= len(rows)
         if rows:
             self.tallies[f"dead: {why}"] += len(rows)
@@ -223,14 +231,18 @@ class Turn:
                 await chains.bury_followers(self, row.id, row.chain, row.body, why)
         return len(rows)
 
-    async def try_again(self, lane: LaneRow, *, full_only: bool = False) -> None:
-        """The lanes of other jobs with the same pace, which wait for a place, a member or a time, are tried again."""
-        await self.db.execute(
-            "UPDATE turn SET ready_at = $3 WHERE lane IN (SELECT id FROM lane WHERE pace = $1 AND id <> $2"
-            f" AND paused <> {PAUSED}) AND ready_at > $3" + (" AND ready_at = 'infinity'" if full_only else ""),
-            lane.pace_id,
-            lane.id,
-            self.now,
+    def try_again(self, lanes: Sequence[LaneRow], *, full_only: bool = False) -> None:
+        """The lanes of other jobs with the same paces, which wait for a place, a member or a time, are tried again."""
+        if not lanes:
+            return
+        full = " AND ready_at = 'infinity'" if full_only else ""
+        self.more.append(
+            (
+                "UPDATE turn SET ready_at = %s::float8 WHERE lane IN"
+                " (SELECT id FROM lane WHERE pace = ANY(%s::bigint[])"
+                f" AND id <> ALL(%s::bigint[]) AND paused <> {PAUSED}) AND ready_at > %s::float8{full}",
+                [self.now, [lane.pace_id for lane in lanes], [lane.id for lane in lanes], self.now],
+            )
         )
         self.woke = True
 
@@ -240,11 +252,12 @@ class Turn:
         """Write lanes, tasks, counters and tallies. May be called again after more changes."""
         if self._rings is not None:
             await accounts.write_rings(self)
+        self._note_new()
         writes = [lane.settle_state(self.name, self.rules, self.now) for lane in self._lanes.values() if lane.touched]
-        for lane in self._lanes.values():
-            if lane.freed:
-                lane.freed = False
-                await self.try_again(lane, full_only=True)
+        freed = [lane for lane in self._lanes.values() if lane.freed]
+        self.try_again(freed, full_only=True)
+        for lane in freed:
+            lane.freed = False
         await write(self, writes)
 
     async def release_lanes(self) -> None:

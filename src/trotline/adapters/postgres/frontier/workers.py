@@ -1,9 +1,10 @@
 """Workers: heartbeats, and the rescue of leases of dead ones."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
+from trotline.adapters.postgres.frontier import chains
 from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.adapters.postgres.frontier.task_rows import HELD, Held
 from trotline.adapters.postgres.frontier.transaction import Turn
@@ -75,7 +76,7 @@ def _other(store: JobStore, name: str, spider: str, rules: bytes, started_at: Mo
 async def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
     """Return a worker's leases without counting an attempt, except for the task that killed it."""
     held = await _take(turn, worker)
-    await turn.lock_lanes(row.lane for row in held)
+    await _lock(turn, held, [row for row in held if row.token == guilty])
     for row in held:
         if row.token == guilty:
             await _count_kill(turn, row, why, detail)
@@ -104,7 +105,7 @@ async def _rescue(turn: Turn, worker: str) -> None:
         # Alive again, or another process was faster.
         return
     held = await _take(turn, worker)
-    await turn.lock_lanes(row.lane for row in held)
+    await _lock(turn, held, [row for row in held if row.deaths >= DEATHS])
     for row in held:
         if row.deaths >= DEATHS:
             # It may hang, with a request under way.
@@ -113,6 +114,14 @@ async def _rescue(turn: Turn, worker: str) -> None:
         else:
             turn.tallies["rescued"] += await turn.give_back([row], attempts=1, may_send=True)
     await _forget(turn, worker)
+
+
+async def _lock(turn: Turn, held: Sequence[Held], may_end: Sequence[Held]) -> None:
+    """Lock the lanes of these leases, and read their members. `may_end`: those that may be buried."""
+    names = {row.chain for row in may_end if row.chain}
+    await chains.lock(turn, names)
+    await turn.lock_lanes([*(row.lane for row in held), *await chains.lanes_behind(turn, names)])
+    await turn.return_members(held)
 
 
 async def _count_kill(turn: Turn, row: Held, why: str, detail: str) -> None:

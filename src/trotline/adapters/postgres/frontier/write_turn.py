@@ -17,19 +17,22 @@ LONGEST_TALLY = 100
 _CHANGE_TURN = """
 UPDATE turn t SET
     level = CASE WHEN u.exact THEN u.level ELSE least(t.level, u.level) END,
+    position = CASE WHEN u.exact OR u.level < t.level THEN u.position
+        WHEN u.level = t.level THEN least(t.position, u.position) ELSE t.position END,
     ready_at = CASE WHEN u.ready_at > n.now OR t.ready_at > n.now OR u.served IS NOT NULL THEN u.ready_at
         ELSE t.ready_at END,
     served = coalesce(u.served, t.served)
-FROM (SELECT %s::float8 AS now) n, unnest(%s::bigint[], %s::integer[], %s::boolean[], %s::float8[], %s::bigint[])
-    u (lane, level, exact, ready_at, served)
-WHERE t.lane = u.lane AND (u.served IS NOT NULL OR u.level < t.level OR (u.exact AND u.level <> t.level)
+FROM (SELECT %s::float8 AS now) n, unnest(%s::bigint[], %s::integer[], %s::bigint[], %s::boolean[],
+    %s::float8[], %s::bigint[]) u (lane, level, position, exact, ready_at, served)
+WHERE t.lane = u.lane AND (u.exact OR u.level < t.level OR (u.level = t.level AND u.position < t.position)
     OR ((u.ready_at > n.now OR t.ready_at > n.now) AND u.ready_at <> t.ready_at))
 """
 """A lane that is ready keeps its time, and so its turn, unless it was served."""
 _ADD_TURN = """
-INSERT INTO turn (job, lane, pool, pace, level, ready_at)
-SELECT %s::integer, u.* FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::float8[])
-    u (lane, pool, pace, level, ready_at)
+INSERT INTO turn (job, lane, pool, pace, level, position, ready_at)
+SELECT %s::integer, u.*
+FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::bigint[], %s::float8[])
+    u (lane, pool, pace, level, position, ready_at)
 WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.lane = u.lane)
 """
 _HANDED = """
@@ -129,6 +132,7 @@ def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
                     turn.now,
                     [each.lane for each in kept],
                     [each.level for each in kept],
+                    [each.position for each in kept],
                     [each.exact for each in kept],
                     [each.ready_at for each in kept],
                     [each.served for each in kept],
@@ -149,6 +153,7 @@ def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
                     [each.pool for each in added],
                     [each.pace for each in added],
                     [each.level for each in added],
+                    [each.position for each in added],
                     [each.ready_at for each in added],
                 ],
             )
