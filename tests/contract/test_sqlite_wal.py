@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite_wal import write_ahead
 
 
@@ -37,3 +38,12 @@ def test_and_not_for_ever(writer: sqlite3.Connection, tmp_path: Path) -> None:
 
     second.close()
     writer.close()
+
+
+@pytest.mark.parametrize("text", ["database is locked", "locking protocol"])
+def test_whoever_meets_a_lock_that_is_kept_is_told_of_suspended_processes(text: str) -> None:
+    """SQLite waits ten seconds for a lock of the write-ahead log: the message is all that can be tested quickly."""
+    database = Database(MEMORY, inline=True)
+    error = database._explained(sqlite3.OperationalError(text))
+    database.connection.close()
+    assert "Is one suspended" in error.hint

@@ -22,11 +22,11 @@ async def test_random_requests_find_no_unexpected_error_and_no_answer_that_is_no
         server.token = OPERATE
         # One that is not finished: it can be steered.
         assert 201 == (await server.post("/api/v1/jobs", {"spider": "shop", "fresh": True})).status
-        found = await asyncio.to_thread(fuzz, server.url, OPERATE, 12)
+        found = await asyncio.to_thread(fuzz, server.url, OPERATE, 8)
         ended = await server.stop()
     assert "web.error" not in ended.err
     statuses: Counter[int] = Counter()
     for (_, status), number in found.items():
         statuses[status] += number
     # It asked for what there is, for what there is not, and for nonsense.
-    assert statuses[200] > 50 and statuses[404] > 10 and statuses[400] > 20, statuses
+    assert statuses[200] > 50 and statuses[404] > 10 and statuses[400] > 8, statuses
