@@ -147,9 +147,10 @@ class Leases:
             return (
                 "The frontier was unreachable: it was settled before the connection was lost, or another worker has it."
             )
-        if self._longest_silence >= DEAD_AFTER:
+        silence = max(self._longest_silence, self._loop.time() - self._beat_at)
+        if silence >= DEAD_AFTER:
             return (
-                f"No heartbeat was sent for {self._longest_silence:.0f} s, as the event loop was blocked; another "
+                f"No heartbeat was sent for {silence:.0f} s, as the event loop was blocked; another "
                 "worker has it. Call blocking code with asyncio.to_thread(...), or use SyncQueue."
             )
         return "Another worker has it: this one was taken for dead, or its job was changed by an operator."
