@@ -187,7 +187,7 @@ async def test_the_access_rights_of_the_documentation_are_enough() -> None:
     with redis() as place:
         rules = [line.replace("PASSWORD", "pw").split() for line in page.splitlines() if line.startswith("ACL ")]
         assert [place.command(*rule) for rule in rules] == [b"+OK\r\n"] * 2
-        producer: Any = Redis(port=place.port, username="producer", password="pw")
+        producer: Any = Redis.from_url(f"redis://producer:pw@127.0.0.1:{place.port}/0")
         inbox = RedisInbox(f"redis://reader:pw@127.0.0.1:{place.port}/0?inbox=wanted")
         try:
             await producer.execute_command("LPUSH", "wanted", "1")
