@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 from tests.contract import inbox_job
 from tests.contract.inbox_job import until
-from tests.contract.redis_servers import server
+from tests.contract.redis_servers import cluster, server
+from tests.docs.pages import DOCS
 
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.inbox import RedisInbox
@@ -162,6 +164,43 @@ async def test_a_key_of_another_kind_is_named_and_not_touched(bench: Bench) -> N
     with pytest.raises(FrontierError, match="is a string"):
         await inbox.status()
     assert await bench.client.execute_command("GET", bench.name) == b"mine"
+
+
+async def test_an_inbox_in_a_cluster_has_all_its_keys_in_one_slot() -> None:
+    url = cluster()
+    client: Any = connect(url)
+    inbox = RedisInbox(f"{url}?inbox=scrape:cluster")
+    try:
+        await client.execute_command("LPUSH", "scrape:cluster", "1", "2", "3")
+        batch = await inbox.take()
+        assert batch is not None
+        assert await inbox.done(batch, {1: "bad"})
+        assert await inbox.requeue() == 1
+        assert await counts(inbox) == (1, 0, 0)
+    finally:
+        await inbox.close()
+        await client.aclose()
+
+
+async def test_the_access_rights_of_the_documentation_are_enough() -> None:
+    page = (DOCS / "how-to" / "add-tasks-from-any-program.md").read_text()
+    with redis() as place:
+        rules = [line.replace("PASSWORD", "pw").split() for line in page.splitlines() if line.startswith("ACL ")]
+        assert [place.command(*rule) for rule in rules] == [b"+OK\r\n"] * 2
+        producer: Any = Redis.from_url(f"redis://producer:pw@127.0.0.1:{place.port}/0")
+        inbox = RedisInbox(f"redis://reader:pw@127.0.0.1:{place.port}/0?inbox=wanted")
+        try:
+            await producer.execute_command("LPUSH", "wanted", "1")
+            with pytest.raises(Exception, match="no permissions"):
+                await producer.execute_command("LPOP", "wanted")
+            batch = await inbox.take()
+            assert batch is not None
+            assert await inbox.keep(batch)
+            assert await inbox.done(batch, {0: "bad"})
+            assert await inbox.requeue() == 1
+        finally:
+            await inbox.close()
+            await producer.aclose()
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,23 @@ async def test_pace_holds_for_all_users_of_a_host(place: str) -> None:
     assert max(starts) - min(starts) > 0.9 * (15 - 4) / 10
 
 
+async def test_many_users_settle_together_and_an_invalid_value_of_one_fails_no_other(queue: Queue) -> None:
+    await queue.add_urls(f"{SITE}/{n}" for n in range(30))
+    tasks = [await taken(queue) for _ in range(30)]
+    calls = [
+        queue.snooze(tasks[0], float("nan")),
+        queue.retry(tasks[1], after=-1),
+        queue.done(tasks[2], records=0.5),  # type: ignore[arg-type]
+        *(queue.done(task) for task in tasks[3:]),
+    ]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(answer).__name__ for answer in answers[:3]] == ["InvalidValue"] * 3
+    assert [answer for answer in answers[3:] if isinstance(answer, BaseException)] == []
+    stats = await queue.stats()
+    assert (stats.done, stats.leased) == (27, 3)
+
+
 async def test_a_failure_is_retried_with_backoff_until_its_attempts_are_spent(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

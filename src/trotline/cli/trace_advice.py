@@ -75,7 +75,11 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Step]]:
     sentences = [*_now(facts, story, where), *_unknown(facts, story, where, has_ledger)]
-    return sentences, list(_next(facts, story, where))
+    steps = list(_next(facts, story, where))
+    if is_queue(where.job):
+        # There is no spider's file that commands could take.
+        steps = [step for step in steps if "FILE" not in step[1]]
+    return sentences, steps
 
 
 def _now(facts: Facts, story: Story, where: Where) -> Iterator[str]:

@@ -21,7 +21,7 @@ from trotline.commands.queue_inbox import reading_inbox
 from trotline.commands.queue_input import Added
 from trotline.commands.queue_job import JobFinder, QueueJob, queue_plan
 from trotline.commands.queue_leases import Leases, failed
-from trotline.commands.queue_task import QueueTask
+from trotline.commands.queue_task import QueueTask, pause, reason
 from trotline.config import components
 from trotline.errors import LeaseLost, SettingsError
 from trotline.model.job import Job, Progress
@@ -35,11 +35,13 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 from trotline.processes.supervised_child import worker_name
 from trotline.rules import redaction, retries
+from trotline.rules.task_fields import checked
+from trotline.rules.task_fields import whole as whole_number
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import UrlRules
 from trotline.spider.spider_checks import Checks
 
-LONGEST_REASON = 500
+MOST_RECORDS = 1_000_000_000
 KINDS = {"broken": Kind.BROKEN, "blocked": Kind.BLOCKED, "unreachable": Kind.UNREACHABLE}
 """What a retry may say about the site."""
 _SHORTEST: Seconds = 0.05
@@ -191,6 +193,7 @@ class Queue:
         `records`: how many it gave, for the views of the job. Duplicates are known after the call: `stats()`.
         """
         found = self._held(task)
+        checked("records", records, whole_number(0, MOST_RECORDS))
         drafts = self._input.all(children, found.now)
         page = self._input.gate.filter(drafts, (), task.lease.task, task.url, found.now())
         tallies = Counter({f"links refused: {why}": count for why, count in page.refused.items()})
@@ -215,7 +218,8 @@ class Queue:
         if kind not in KINDS:
             raise ValueError(f"kind is {kind!r}; give one of: {', '.join(KINDS)}")
         self._held(task)
-        outcome = failed(task.lease, _reason(why, task), KINDS[kind], after, self._chance)
+        wait = None if after is None else checked("after", after, pause)
+        outcome = failed(task.lease, reason(why, task), KINDS[kind], wait, self._chance)
         await self._settle(task, outcome, KINDS[kind])
         return isinstance(outcome, Retry)
 
@@ -223,17 +227,18 @@ class Queue:
         """Come back to it after so many seconds, with no attempt counted. `rate_limited`: the site asked for it (429,
         Retry-After), and the whole host rests."""
         self._held(task)
-        reason = _reason(why or "snoozed", task)
+        after = checked("after", after, pause)
+        text = reason(why or "snoozed", task)
         if not rate_limited:
-            await self._settle(task, Snooze(after, reason), None)
+            await self._settle(task, Snooze(after, text), None)
             return
-        verdict = Verdict(Kind.THROTTLED, reason, retry_after=after)
+        verdict = Verdict(Kind.THROTTLED, text, retry_after=after)
         await self._settle(task, retries.plan(task.lease.task, verdict, self._chance), Kind.THROTTLED, rest=after)
 
     async def bury(self, task: QueueTask, why: str | BaseException, detail: str = "") -> None:
         """No retry can help: `trotline dead` shows it with the reason, and can revive it."""
         self._held(task)
-        await self._settle(task, Bury(_reason(why, task), redaction.text(whole(detail), about=task.lease.task)), None)
+        await self._settle(task, Bury(reason(why, task), redaction.text(whole(detail), about=task.lease.task)), None)
 
     # Both
 
@@ -283,10 +288,3 @@ class Queue:
         news = None if kind is None else LaneFeedback(kind, took=took, rest=rest)
         assert self._leases is not None  # noqa: S101 - asked by `_held`
         await self._leases.settle(Settlement(task.lease, outcome, news=news, **more))
-
-
-def _reason(why: str | BaseException, task: QueueTask) -> str:
-    """Redacted: an error may quote a URL with its secrets."""
-    if isinstance(why, BaseException):
-        why = f"{type(why).__name__}: {why}" if str(why) else type(why).__name__
-    return redaction.text(whole(why or "failed")[:LONGEST_REASON], about=task.lease.task)

@@ -89,9 +89,10 @@ def _length(check: Checks, given: Any) -> Seconds:
     if isinstance(given, timedelta):
         return check.patience("hold", given)
     try:
-        return seconds(check.text("hold", given))
+        found = seconds(check.text("hold", given))
     except ValueError as error:
         raise check.refuse(f"hold: {error}", 'For example hold="10m".') from error
+    return check.patience("hold", timedelta(seconds=found))
 
 
 class QueueJob(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ import os
 import random
 from socket import gethostname
 
+from trotline.commands.queue_settle import SettleBatches
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, LeaseLost
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import WorkerInfo
@@ -48,6 +49,7 @@ class Leases:
         """Token -> lease, and when it was handed out."""
         self._tokens: set[int] = set()
         """Of all unsettled leases, also of those that wait for their start."""
+        self._settles = SettleBatches(worker, frontier)
         self._consumers = 0
         self._wanted = asyncio.Event()
         self._ended = asyncio.Event()
@@ -125,7 +127,7 @@ class Leases:
         until = self._loop.time() + DEAD_AFTER
         while True:
             try:
-                [answer] = await self._frontier.settle(self.worker, [settlement])
+                answer = await self._settles.settle(settlement)
                 break
             except FrontierUnreachable as error:
                 # After that time another worker has the task, whatever we try.
@@ -147,9 +149,10 @@ class Leases:
             return (
                 "The frontier was unreachable: it was settled before the connection was lost, or another worker has it."
             )
-        if self._longest_silence >= DEAD_AFTER:
+        silence = max(self._longest_silence, self._loop.time() - self._beat_at)
+        if silence >= DEAD_AFTER:
             return (
-                f"No heartbeat was sent for {self._longest_silence:.0f} s, as the event loop was blocked; another "
+                f"No heartbeat was sent for {silence:.0f} s, as the event loop was blocked; another "
                 "worker has it. Call blocking code with asyncio.to_thread(...), or use SyncQueue."
             )
         return "Another worker has it: this one was taken for dead, or its job was changed by an operator."

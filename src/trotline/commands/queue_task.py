@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 
 from trotline.model.lease import Lease
+from trotline.model.row import whole
 from trotline.model.task_json import to_seed
+from trotline.model.time import Seconds
+from trotline.rules import redaction
+from trotline.rules.task_fields import InvalidValue
+
+LONGEST_REASON = 500
+LONGEST_PAUSE: Seconds = 366 * 86_400.0
 
 
 class QueueTask(msgspec.Struct, frozen=True):
@@ -65,3 +72,16 @@ class QueueTask(msgspec.Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """All fields, in the JSON form that other programs read."""
         return to_seed(self.lease.task)
+
+
+def pause(value: Any) -> Seconds:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_PAUSE:
+        raise InvalidValue(f"seconds, from 0 to {LONGEST_PAUSE:,.0f}")
+    return float(value)
+
+
+def reason(why: str | BaseException, task: QueueTask) -> str:
+    """Why a task was settled so. Redacted: an error may quote a URL with its secrets."""
+    if isinstance(why, BaseException):
+        why = f"{type(why).__name__}: {why}" if str(why) else type(why).__name__
+    return redaction.text(whole(why or "failed")[:LONGEST_REASON], about=task.lease.task)
