@@ -10,7 +10,7 @@ import msgspec
 from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import Seconds
-from trotline.rules import redaction
+from trotline.rules import redaction, visible_text
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.pace import FAILING, RETRY_DRIP
 from trotline.rules.refusal_words import plain
@@ -20,23 +20,13 @@ from trotline.rules.time_text import length as length
 LONGEST = 300
 LONGEST_OF_ERRORS = 2000
 """Characters of one line of an error: paths and hints are long."""
-_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Characters that move the cursor, turn the writing direction or show nothing at all."""
 
 
 def safe(text: str, longest: int = LONGEST) -> str:
     """Text from a page, for a terminal: control characters become symbols, and it is cut."""
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    if cut.isascii() and cut.isprintable():
-        return cut
-    return "".join(map(_shown, cut))
-
-
-def _shown(char: str) -> str:
-    if picture := _PICTURES.get(ord(char)):
-        return picture
-    return "\ufffd" if unicodedata.category(char) in _HIDDEN else char
+    return visible_text.cut(text, longest)
 
 
 def safe_text(text: str, longest: int = LONGEST) -> str:

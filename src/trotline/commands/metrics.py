@@ -1,10 +1,19 @@
 """The metrics endpoint of a command. Its libraries are loaded only if it is set."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from trotline.errors import SettingsError
+from trotline.model.job import Progress
+
+if TYPE_CHECKING:
+    from trotline.coordinator.observer import Observation
+    from trotline.model.metrics import JobGauges
+    from trotline.rules.metric_boards import JobBoard
 
 
 class Metrics:
@@ -16,6 +25,31 @@ class Metrics:
         clock = asyncio.get_running_loop().time
         self.workers = WorkerBoard(clock)
         self.jobs = JobBoard(clock)
+
+
+class RunGauges:
+    """The state of the job that this command runs: its counters of every report, the rest of the last observation."""
+
+    def __init__(self, board: "JobBoard", job: str, firing: Callable[[], Collection[str]] | None) -> None:
+        """`firing`: rules of alerts; None: they are not evaluated here."""
+        self._board = board
+        self._job = job
+        self._firing = firing
+        self._seen: JobGauges | None = None
+
+    def observed(self, observation: "Observation") -> None:
+        from trotline.coordinator.job_gauges import gauges
+
+        found = gauges(observation, self._firing() if self._firing is not None else (), {})
+        self._seen = found if self._firing is not None else msgspec.structs.replace(found, alerts={})
+
+    def show(self, progress: Progress) -> None:
+        from trotline.rules.metric_boards import gauges_of
+
+        now = gauges_of(progress)
+        if self._seen is not None and progress.finished_at is None:
+            now = msgspec.structs.replace(self._seen, tasks=now.tasks, delayed=now.delayed, state=now.state)
+        self._board.set(self._job, now)
 
 
 @asynccontextmanager

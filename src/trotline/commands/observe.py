@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from trotline.coordinator.observer import OBSERVE_EVERY, Extras, Observer
+from trotline.coordinator.observer import OBSERVE_EVERY, Extras, Observation, Observer
 from trotline.errors import FrontierError
 from trotline.ports.backend import OpenJob
 
@@ -15,11 +15,20 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def observed(
-    opened: OpenJob, alerts: "JobAlerts | None" = None, extras: Extras | None = None
+    opened: OpenJob,
+    alerts: "JobAlerts | None" = None,
+    extras: Extras | None = None,
+    seen: Callable[[Observation], None] | None = None,
 ) -> AsyncIterator[None]:
-    """Observe the job now and then while the block runs, and once at its end; with its alerts, if any are wanted."""
+    """Observe the job now and then while the block runs, and once at its end; with its alerts, if any are wanted.
+    `seen` gets each observation but the last."""
     observer = Observer(opened.console, asyncio.get_running_loop().time, extras)
-    look: Callable[[], Awaitable[object]] = observer.observe if alerts is None else alerts.look
+
+    async def look() -> None:
+        observation = await (observer.observe() if alerts is None else alerts.look())
+        if seen is not None:
+            seen(observation)
+
     observing = asyncio.create_task(_observe(look))
     try:
         yield

@@ -9,7 +9,7 @@ from trotline.config.alert_receivers import open_receivers
 from trotline.config.alert_settings import read_alerts
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertPlan, AlertWatch, Emit
-from trotline.coordinator.observer import Extras, Observer
+from trotline.coordinator.observer import Extras, Observation, Observer
 from trotline.coordinator.pool_sampler import PoolSampler
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
@@ -53,9 +53,15 @@ class JobAlerts:
         )
         self._watch = AlertWatch(opened.job, console, plan, sampler, clock, emit)
 
-    async def look(self) -> None:
+    async def look(self) -> Observation:
         """Observe the job, and evaluate the rules."""
-        await self._watch.check(await self.observer.observe())
+        observation = await self.observer.observe()
+        await self._watch.check(observation)
+        return observation
+
+    def firing(self) -> set[str]:
+        """The rules that fire."""
+        return self._watch.firing
 
     async def finish(self) -> None:
         """The last look of this command: what is to be said is sent now. What is not delivered in time is left to the

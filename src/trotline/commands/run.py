@@ -10,7 +10,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
-from trotline.commands.metrics import Metrics, metrics_at
+from trotline.commands.metrics import Metrics, RunGauges, metrics_at
 from trotline.commands.observe import observed
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.open_job import open_job
@@ -34,7 +34,7 @@ from trotline.spider.spider import Spider
 if TYPE_CHECKING:
     from trotline.commands.open_alerts import JobAlerts
     from trotline.coordinator.alert_watch import AlertPlan
-    from trotline.rules.metric_boards import JobBoard
+    from trotline.coordinator.observer import Observation
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 
@@ -148,15 +148,19 @@ class _Run:
             self.note([text])
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
+        seen: Callable[[Observation], None] | None = None
         if self._metrics is not None:
             self._metrics.workers.begin(self._opened.job.id, self._pool.figures)
-            show = self._shown_in(self._metrics.jobs, show)
+            firing = None if self._alerts is None else self._alerts.firing
+            gauges = RunGauges(self._metrics.jobs, self._opened.job.id, firing)
+            seen, show = gauges.observed, _shown_in(gauges, show)
         working = asyncio.create_task(self._pool.run())
         self._seeding = asyncio.create_task(self._seed())
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            async with in_background(showing, self._stop_once), observed(self._opened, self._alerts, self._extras):
+            watching = observed(self._opened, self._alerts, self._extras, seen)
+            async with in_background(showing, self._stop_once), watching:
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():
@@ -172,15 +176,6 @@ class _Run:
             timing.cancel()
             await asyncio.gather(timing, return_exceptions=True)
         return await self._ending()
-
-    def _shown_in(self, board: "JobBoard", show: Callable[[Report], None]) -> Callable[[Report], None]:
-        from trotline.rules.metric_boards import gauges_of
-
-        def shown(report: Report) -> None:
-            board.set(self._opened.job.id, gauges_of(report.progress))
-            show(report)
-
-        return shown
 
     def note(self, notes: Sequence[str]) -> None:
         """To be shown with the next report and in the summary."""
@@ -222,3 +217,11 @@ class _Run:
         if self._interrupted:
             return Ending.INTERRUPTED
         return ending_of(await self._opened.console.progress(), self._opened.job.rules) or Ending.STOPPED_AT_LIMIT
+
+
+def _shown_in(gauges: RunGauges, show: Callable[[Report], None]) -> Callable[[Report], None]:
+    def shown(report: Report) -> None:
+        gauges.show(report.progress)
+        show(report)
+
+    return shown

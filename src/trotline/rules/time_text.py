@@ -1,14 +1,19 @@
 """Lengths of time as people read them, in a terminal and in a browser."""
 
+from math import floor
+
 from trotline.model.time import Seconds
 
 
 def length(seconds: Seconds) -> str:
-    """In its two largest units: `0.4 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    """In its two largest units: `0.25 s`, `4.2 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
     if seconds < 0.0995:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
+    if seconds < 0.995:
+        return f"{seconds:.2g} s"
+    if seconds < 9.95:
+        # Half a tenth is rounded up, as people do.
+        return f"{floor(seconds * 10 + 0.5) / 10:.1f} s"
     whole = round(seconds)
     for size, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:

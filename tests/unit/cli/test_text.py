@@ -38,7 +38,7 @@ def test_a_url_is_shown_without_its_password():
     ("seconds", "text"),
     [
         (0.004, "4 ms"),
-        (0.42, "0.4 s"),
+        (0.42, "0.42 s"),
         (9.94, "9.9 s"),
         (42, "42 s"),
         (60, "1 min"),

@@ -72,6 +72,7 @@ async def test_while_a_frontier_is_unreachable_the_last_figures_are_shown_and_ch
 ) -> None:
     before = (await server.get(f"/api/v1/jobs/{folder.job}")).json
     assert (before["age"], before["unreachable"]) == (0.0, "")
+    assert '<div id="outage" data-live></div>' in (await server.get(f"/jobs/{folder.job}/lanes")).body.decode()
 
     async def away(*_: object) -> None:
         raise FrontierUnreachable("connection refused")
@@ -83,6 +84,8 @@ async def test_while_a_frontier_is_unreachable_the_last_figures_are_shown_and_ch
     look = (await server.get(f"/api/v1/jobs/{folder.job}")).json
     assert look["unreachable"] == "connection refused"
     assert look["waiting"] == before["waiting"]
+    # The style sheet makes a page with this part grey, whichever parts were there before.
+    assert 'id="unreachable"' in (await server.get(f"/jobs/{folder.job}/lanes")).body.decode()
     answer = await server.post(f"/api/v1/jobs/{folder.job}/pause")
     assert (503, "connection refused") == (answer.status, answer.what)
 

@@ -1,6 +1,5 @@
 """How numbers, times and foreign text look on a page. What is unknown is "unknown", never 0."""
 
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -8,33 +7,23 @@ from urllib.parse import quote
 
 from trotline.model.proxy_pool import without_pool
 from trotline.model.time import Moment, Seconds
-from trotline.rules import time_text
+from trotline.rules import time_text, visible_text
 from trotline.web.job_views import EtaView
 
 UNKNOWN = "unknown"
 LONGEST = 300
 """Characters of foreign text in one cell; the whole of it is one click away."""
-_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Characters that turn the writing direction, or show nothing at all: two texts would look the same."""
 
 
 def foreign(text: str, longest: int = LONGEST) -> str:
     """Text of a page, a URL or an error, in one line: hidden characters become visible, and it is cut."""
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return cut if cut.isascii() and cut.isprintable() else "".join(map(_shown, cut))
+    return visible_text.cut(text, longest)
 
 
 def lines(text: str, longest: int = 64 * 1024) -> str:
     """The same for text with line breaks, as it came."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "\n".join(foreign(line.replace("\t", "    "), longest) for line in cut.splitlines())
-
-
-def _shown(char: str) -> str:
-    if picture := _PICTURES.get(ord(char)):
-        return picture
-    return "\ufffd" if unicodedata.category(char) in _HIDDEN else char
 
 
 def count(number: int | None) -> str:
