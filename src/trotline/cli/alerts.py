@@ -9,7 +9,6 @@ import msgspec
 from trotline.cli.job_argument import find, jobs_here
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, json_line, length, safe
 from trotline.model.alert import Alert, AlertState
 from trotline.model.time import Moment, iso
@@ -61,10 +60,11 @@ def _show(found: "JobBook", *, json: bool) -> None:
     if json:
         for alert in book.alerts:
             click.echo(json_line(facts(name, alert)))
+        if found.unchecked:
+            click.echo(f"warning: {safe(name)}: {safe(found.unchecked, 300)}", err=True)
         return
-    if not found.evaluated:
-        coordinate = same("coordinate", file_of(found.target.job.spider))
-        click.echo(f"{safe(name)}: no process evaluates its alerts, or none has fired yet. To be sure: {coordinate}")
+    if found.unchecked:
+        click.echo(click.style(f"{safe(name)}: {safe(found.unchecked, 300)}", fg="red"))
     elif not book.alerts:
         click.echo(f"{safe(name)}: no alerts")
     for alert in sorted(book.alerts, key=lambda each: (list(_COLOURS).index(each.state), each.number)):

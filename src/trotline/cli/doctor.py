@@ -55,8 +55,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command(
     epilog=examples(
-        "trotline doctor            this machine and this folder",
-        "trotline doctor shop.py    and this spider: does it import, do its frontier and sink open",
+        "trotline doctor            this machine and this folder, and the frontier and the sink that are set",
+        "trotline doctor shop.py    and this spider: does it import, do its own files open",
         "trotline doctor --json     for machines",
     )
 )
@@ -111,7 +111,10 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     pools: list[KnownPools] = []
     if settings is not None:
         yield from _pools(settings, pools)
-    if ref is None or settings is None:
+    if settings is None:
+        return
+    if ref is None:
+        yield from _stores(settings.frontier, settings.sink, settings.inbox)
         return
     try:
         from trotline.config.spider_loader import load
@@ -121,13 +124,20 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
         yield _failed("spider", error)
         return
     yield _spider(spider, ref)
-    frontier = _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
-    yield frontier
-    if frontier.state == "ok":
-        yield from _notices(settings.frontier_of(spider.name))
-    yield _opens("sink", settings.sink_of(spider.name), _open_sink)
-    if settings.inbox:
-        yield _inbox(settings.inbox)
+    yield from _stores(settings.frontier_of(spider.name), settings.sink_of(spider.name), settings.inbox)
+
+
+def _stores(frontier: str, sink: str, inbox: str) -> Iterator[Check]:
+    """Those that are set: without a spider, files of its name are not known."""
+    if frontier:
+        opened = _opens("frontier", frontier, _open_frontier)
+        yield opened
+        if opened.state == "ok":
+            yield from _notices(frontier)
+    if sink:
+        yield _opens("sink", sink, _open_sink)
+    if inbox:
+        yield _inbox(inbox)
 
 
 def _failed(what: str, error: TrotlineError) -> Check:

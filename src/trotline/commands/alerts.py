@@ -13,6 +13,7 @@ from trotline.model.job import State
 from trotline.model.time import Moment, Seconds
 from trotline.ports.alert_receiver import AlertReceiver
 from trotline.rules import alert_book, redaction
+from trotline.rules.alert_texts import unchecked
 
 
 class JobBook(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,8 +21,8 @@ class JobBook(msgspec.Struct, frozen=True, kw_only=True):
     book: AlertBook
     now: Moment
     """The frontier's time."""
-    evaluated: bool = True
-    """False: it runs, and no process has evaluated its rules so far."""
+    unchecked: str = ""
+    """It has not ended, and no process evaluates its rules."""
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +41,12 @@ async def books(targets: Sequence[Target]) -> list[JobBook]:
             async with console_of(target) as console:
                 [note] = await console.read_notes([alert_book.NOTE])
                 progress = await console.progress()
-                if note is not None:
-                    found.append(JobBook(target=target, book=alert_book.decode(note.data), now=progress.now))
-                elif progress.finished_at is None and progress.state is not State.CANCELLED:
-                    found.append(JobBook(target=target, book=AlertBook(), now=progress.now, evaluated=False))
+                ended = progress.finished_at is not None or progress.state is State.CANCELLED
+                if note is not None or not ended:
+                    book = AlertBook() if note is None else alert_book.decode(note.data)
+                    checked = progress.now - book.checked_at if book.checked_at else None
+                    late = "" if ended else unchecked(target.job, checked)
+                    found.append(JobBook(target=target, book=book, now=progress.now, unchecked=late))
         except FrontierUnreachable:
             raise
         except FrontierError:

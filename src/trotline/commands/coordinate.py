@@ -3,24 +3,26 @@
 import asyncio
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from os import getpid
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.commands import inbox
 from trotline.commands.feed import LoopClock, open_feed
-from trotline.commands.metrics import metrics_at
+from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
+from trotline.config.urls import public
 from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.coordinator import Coordinator
+from trotline.coordinator.frontier_watch import FrontierWatch
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import SettingsError
 from trotline.model.job import Job
@@ -31,9 +33,6 @@ from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
-
-if TYPE_CHECKING:
-    from trotline.rules.metric_boards import JobBoard
 
 REPORT_EVERY = 50_000
 """Seeds between two reports."""
@@ -97,15 +96,15 @@ async def coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], No
         )
     await inbox.check(plan.inbox)
     async with metrics_at(plan.metrics, jobs=True) as metrics:
-        await _coordinate(plan, emit, None if metrics is None else metrics.jobs)
+        await _coordinate(plan, emit, metrics)
 
 
-async def _coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], board: "JobBoard | None") -> None:
+async def _coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], metrics: Metrics | None) -> None:
     interrupted = asyncio.Event()
     with obeyed(interrupted.set):
         stopping = asyncio.create_task(interrupted.wait())
         frontiers = dict.fromkeys(post.frontier for post in plan.posts)
-        leading = [asyncio.create_task(_at(frontier, plan, emit, board)) for frontier in frontiers]
+        leading = [asyncio.create_task(_at(frontier, plan, emit, metrics)) for frontier in frontiers]
         try:
             await asyncio.wait([stopping, *leading], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -124,11 +123,15 @@ async def look_after(post: Post, alerts: AlertPlan, emit: Callable[[CoordinatorE
 
 
 async def _at(
-    frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], board: "JobBoard | None" = None
+    frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], metrics: Metrics | None = None
 ) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
     sinks = {post.spider.name: post.sink for post in posts}
+    clock = LoopClock()
+    watch = FrontierWatch(public(frontier), socket.gethostname(), list(sinks), plan.alerts, clock, time.time)
+    if metrics is not None:
+        metrics.troubles[frontier] = lambda: watch.trouble
     jobs = await backends.open_jobs(frontier)
     try:
         leadership = await backends.open_leadership(frontier)
@@ -138,11 +141,12 @@ async def _at(
                 jobs=jobs,
                 open_frontier=lambda job: backends.open_frontier(frontier, job),
                 hooks=SpiderHooks(plan, posts),
-                clock=LoopClock(),
+                clock=clock,
                 chance=components.open_chance(),
                 emit=emit,
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
-                board=board,
+                board=None if metrics is None else metrics.jobs,
+                frontier_watch=watch,
                 extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, ""), job.rules.default),
                 alerts=plan.alerts,
             )

@@ -25,6 +25,11 @@ class Metrics:
         clock = asyncio.get_running_loop().time
         self.workers = WorkerBoard(clock)
         self.jobs = JobBoard(clock)
+        self.troubles: dict[str, Callable[[], str]] = {}
+        """By job or frontier: why this process cannot do its work now; empty if it can."""
+
+    def trouble(self) -> str:
+        return next((said for each in list(self.troubles.values()) if (said := each())), "")
 
 
 class RunGauges:
@@ -76,5 +81,5 @@ async def metrics_at(address: str, *, workers: bool = False, jobs: bool = False)
         jobs=metrics.jobs.jobs if jobs else None,
         leading=(lambda: metrics.jobs.leading) if jobs and not workers else None,
     )
-    async with serving(*host_and_port(address), exposition.text, CONTENT_TYPE):
+    async with serving(*host_and_port(address), exposition.text, CONTENT_TYPE, metrics.trouble):
         yield metrics

@@ -23,6 +23,7 @@ from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
+from trotline.coordinator.outlook import outage_text
 from trotline.errors import TrotlineError
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.ports.backend import OpenJob
@@ -153,6 +154,7 @@ class _Run:
         seen: Callable[[Observation], None] | None = None
         if self._metrics is not None:
             self._metrics.workers.begin(self._opened.job.id, self._pool.figures)
+            self._metrics.troubles[self._opened.job.id] = lambda: outage_text(self._pool.held_back())
             firing = None if self._alerts is None else self._alerts.firing
             gauges = RunGauges(self._metrics.jobs, self._opened.job.id, firing)
             seen, show = gauges.observed, _shown_in(gauges, show)

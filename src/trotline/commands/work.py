@@ -19,6 +19,7 @@ from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.settings import Settings
+from trotline.coordinator.outlook import outage_text
 from trotline.errors import FrontierError, FrontierGone, SettingsError, SinkGone, SinkUnreachable, TrotlineError
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
@@ -328,6 +329,7 @@ class _Member:
         self._launched = []
         if self._metrics is not None:
             self._metrics.workers.begin(opened.job.id, pool.figures)
+            self._metrics.troubles[opened.job.id] = lambda: outage_text(pool.held_back())
         try:
             async with contextlib.AsyncExitStack() as stack:
                 url, place, pools = self._settings.inbox, self._settings.frontier, self._plan.known_pools
@@ -340,6 +342,7 @@ class _Member:
             self._pool = None
             if self._metrics is not None:
                 self._metrics.workers.end(opened.job.id)
+                self._metrics.troubles.pop(opened.job.id, None)
             self._output.pause()
         if pool.failure:
             if await self._is_forgotten(opened.job):

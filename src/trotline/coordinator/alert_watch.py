@@ -79,6 +79,7 @@ class AlertWatch:
             nonlocal dropped
             book = alert_book.step(book, found, self._plan.rules, now, final=final)
             book, dropped = alert_outbox.expired(book, now)
+            book = alert_book.checked(book, now)
             return alert_outbox.post(book, self._least, self._plan.rules, now, flush=final or flush)
 
         if await self._change(change) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.leader import Leader
-from trotline.coordinator.parts import CoordinatorParts, CoordinatorPolicy, SpiderConfig
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 
 
 class Coordinator:
@@ -19,6 +19,9 @@ class Coordinator:
         policy: CoordinatorPolicy | None = None,
     ) -> None:
         policy = policy or CoordinatorPolicy()
+        self._parts = parts
+        self._watch = parts.frontier_watch
+        self._spiders = ", ".join(config.spider for config in configs)
         job_list = JobList(parts.jobs, parts.clock)
         self._leaders = [Leader(name, config, parts, policy, job_list) for config in configs]
 
@@ -27,3 +30,8 @@ class Coordinator:
         async with asyncio.TaskGroup() as group:
             for leader in self._leaders:
                 group.create_task(leader.run())
+            if self._watch is not None:
+                group.create_task(self._watch.run(self._emit))
+
+    def _emit(self, event: str, text: str, **data: object) -> None:
+        self._parts.emit(CoordinatorEvent(event=event, spider=self._spiders, text=text, data=data))

@@ -23,7 +23,8 @@ def gauges(observation: Observation, firing: Collection[str], down: Mapping[str,
         admissible=advice.admissible_per_second,
         wanted_workers=advice.wanted_workers,
         utilisation=utilisation(advice),
-        alerts={rule: rule in firing for rule in RULES},
+        # A coordinator that cannot reach the frontier shows no jobs.
+        alerts={rule: rule in firing for rule in RULES if rule != "frontier"},
         proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
     )
 

@@ -75,6 +75,8 @@ class Leader:
         asked_at = self._parts.clock.now()
         term = await self._parts.leadership.campaign(self._config.election, self._name)
         self._recover("campaign")
+        if self._parts.frontier_watch is not None:
+            self._parts.frontier_watch.worked()
         return LocalTerm(term, asked_at, self._parts.clock.now())
 
     def _stand_by(self, term: Term) -> None:
@@ -157,6 +159,8 @@ class Leader:
 
     def _report_error(self, operation: str, error: TrotlineError) -> None:
         """Once per error, however often it is retried and whichever operation meets it."""
+        if operation == "campaign" and self._parts.frontier_watch is not None:
+            self._parts.frontier_watch.failed(error.what)
         known = error.what in self._errors.values()
         self._errors[operation] = error.what
         if not known:

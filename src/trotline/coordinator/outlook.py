@@ -23,6 +23,11 @@ def outage(held_back: str) -> Unknown | None:
     return next((why for begin, why in _OUTAGES.items() if held_back.startswith(begin)), None)
 
 
+def outage_text(held_back: str) -> str:
+    """What holds a worker back, if it is a server that is unreachable; empty if it only waits."""
+    return held_back if outage(held_back) is not None else ""
+
+
 def no_estimate(progress: Progress, held_back: str, *, alive: bool) -> Unknown | None:
     """Why a guess from the past would be wrong; None if it may be made. `alive`: are there workers?"""
     if progress.paused:

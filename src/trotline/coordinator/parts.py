@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from trotline.coordinator.alert_watch import AlertPlan
+from trotline.coordinator.frontier_watch import FrontierWatch
 from trotline.coordinator.observer import Extras
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
@@ -82,6 +83,8 @@ class CoordinatorParts:
     emit: Callable[[CoordinatorEvent], None]
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
+    frontier_watch: FrontierWatch | None = None
+    """None: nobody is told that the frontier is unreachable."""
     alerts: AlertPlan = field(default_factory=AlertPlan)
     board: JobBoard | None = None
     """For the metrics of the jobs that we lead; None: there are none."""

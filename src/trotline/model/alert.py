@@ -88,6 +88,8 @@ class AlertBook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     at: Moment = 0.0
     """When the rules were last evaluated with a change."""
+    checked_at: Moment = 0.0
+    """When they were last evaluated, give or take `alert_book.CHECKED_EVERY`; 0: not known."""
     alerts: tuple[Alert, ...] = ()
     more: dict[str, int] = {}
     """By rule: objects beyond the limit."""

@@ -29,6 +29,10 @@ LONGEST_COMMAND = 160
 HOUR: Seconds = 3600.0
 RENEW_EVERY: Seconds = 60.0
 """The figure of an alert that fires changes with every look: that is not worth a write each time."""
+CHECKED_EVERY: Seconds = 15.0
+"""That the rules were evaluated is written so often, as long as nothing else changes."""
+CHECKED_LATE: Seconds = 45.0
+"""After this time no process evaluates them: also a new leader would have by now."""
 
 _replace = msgspec.structs.replace
 
@@ -61,6 +65,12 @@ def step(book: AlertBook, findings: Sequence[Finding], rules: AlertRules, now: M
     return _replace(book, at=now, alerts=tuple(kept), more=more, last_alert=number)
 
 
+def checked(book: AlertBook, now: Moment) -> AlertBook:
+    """Says that the rules were evaluated now, if it is time to."""
+    due = not 0 <= now - book.checked_at < CHECKED_EVERY
+    return _replace(book, checked_at=now) if due else book
+
+
 def encode(book: AlertBook) -> bytes:
     return msgspec.msgpack.encode(book)
 
@@ -78,7 +88,7 @@ def decode(data: bytes) -> AlertBook:
 
 def _is_sound(book: AlertBook) -> bool:
     """Every time in it exists."""
-    times: list[Moment | None] = [book.at]
+    times: list[Moment | None] = [book.at, book.checked_at]
     for alert in book.alerts:
         times += [alert.text_at, alert.since, alert.fired_at, alert.ended_at, alert.clear_since, alert.held_until]
         times += [*alert.fires, *(told.at for told in alert.told.values())]

@@ -1,7 +1,9 @@
 """The words of messages about alerts: the same for webhooks, chats and mail."""
 
 from trotline.model.alert import Alert, AlertMessage, AlertState
-from trotline.model.time import Moment, iso
+from trotline.model.job import Job
+from trotline.model.time import Moment, Seconds, iso
+from trotline.rules.alert_book import CHECKED_LATE
 from trotline.rules.alerts import RULES, minutes
 
 LONGEST_SUBJECT = 120
@@ -57,6 +59,17 @@ def body(message: AlertMessage) -> str:
         "\n".join([f"job {message.job} of spider {message.spider}", *([message.link] if message.link else [])])
     )
     return "\n\n".join(parts) + "\n"
+
+
+def unchecked(job: Job, checked: Seconds | None) -> str:
+    """That no process evaluates the rules of a job that has not ended; empty if one does. `checked`: seconds since the
+    last evaluation; None: there was none."""
+    if job.ended_at is not None or (checked is not None and checked < CHECKED_LATE):
+        return ""
+    start = f"trotline coordinate {job.rules.source or job.spider + '.py'}"
+    if checked is None:
+        return f"its alerts are not checked: no coordinator runs; start one: {start}"
+    return f"its alerts were last checked {minutes(checked)} ago: no coordinator runs; start one: {start}"
 
 
 def _time(moment: float) -> str:

@@ -33,6 +33,7 @@ RULES: dict[str, str] = {
     "accounts_down": "accounts down",
     "database": "database slow",
     "sink": "sink unreachable",
+    "frontier": "frontier unreachable",
     "coverage": "field coverage fell",
     "worker": "worker lost",
 }
@@ -86,6 +87,8 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     database_clear: Seconds = 1.0
     sink_for: Seconds = 20.0
     """Most workers have not reached the sink for this long."""
+    frontier_for: Seconds = 20.0
+    """A coordinator has not reached the frontier for this long."""
     coverage: float = 0.1
     """A field is filled in so much less of the records than in the last job, ..."""
     coverage_records: int = 200

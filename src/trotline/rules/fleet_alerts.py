@@ -64,6 +64,11 @@ def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
     ]
 
 
+def frontier(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    """Never from a sample, which was read from it: each coordinator finds it (`coordinator/frontier_watch.py`)."""
+    return []
+
+
 def coverage(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return [
         Finding(

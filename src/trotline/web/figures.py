@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
 from trotline.model.alert import AlertBook
-from trotline.model.time import Seconds
+from trotline.model.time import Moment, Seconds
 from trotline.rules import alert_book
 from trotline.rules.series import FINEST, Point, Resolution
 from trotline.web.jobs_index import WITHIN, JobsIndex, Opened
@@ -24,6 +24,12 @@ class _Kept(msgspec.Struct):
     lock: asyncio.Lock
     read_at: Seconds | None = None
     value: object = None
+
+
+class _Alerts(NamedTuple):
+    book: AlertBook = AlertBook()
+    now: Moment = 0.0
+    read_at: Seconds = 0.0
 
 
 class Figures:
@@ -42,12 +48,23 @@ class Figures:
 
     async def alerts(self, job: str) -> AlertBook:
         """While the frontier is unreachable: what was known before."""
+        return (await self._alerts(job)).book
 
-        async def read(opened: Opened) -> AlertBook:
+    async def alerts_checked(self, job: str) -> Seconds | None:
+        """How long ago a process evaluated the alert rules; None: none did, or that is not known."""
+        found = await self._alerts(job)
+        if not found.book.checked_at:
+            return None
+        return max(0.0, found.now - found.book.checked_at) + self._clock() - found.read_at
+
+    async def _alerts(self, job: str) -> "_Alerts":
+        async def read(opened: Opened) -> _Alerts:
             [note] = await opened.console.read_notes([alert_book.NOTE])
-            return AlertBook() if note is None else alert_book.decode(note.data)
+            book = AlertBook() if note is None else alert_book.decode(note.data)
+            # Its times are those of the frontier.
+            return _Alerts(book, (await opened.console.progress()).now, self._clock())
 
-        return await self._of(job, "alerts", read, AlertBook())
+        return await self._of(job, "alerts", read, _Alerts())
 
     async def _of(self, job: str, what: str, read: Callable[[Opened], Awaitable[T]], nothing: T) -> T:
         kept = self._kept.get((job, what))

@@ -130,6 +130,19 @@ def test_an_error_nobody_expected_goes_to_a_file(call: Call, monkeypatch: pytest
     assert "Traceback" in story.read_text()
 
 
+# doctor
+
+
+def test_doctor_checks_the_frontier_and_the_sink_that_are_set(call: Call, monkeypatch: pytest.MonkeyPatch):
+    assert call("doctor")[0] == 0
+    Path("trotline.toml").write_text('sink = "postgresql://127.0.0.1:1/scrapes"\n')
+    code, out, _ = call("doctor")
+    assert code == 2
+    assert "1 thing to put right first: sink." in out
+    monkeypatch.setenv("TROTLINE_FRONTIER", "redis://127.0.0.1:1/0")
+    assert "frontier, sink." in call("doctor")[1]
+
+
 # new
 
 

@@ -12,7 +12,9 @@ from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
+from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.coordinator import Coordinator
+from trotline.coordinator.frontier_watch import FrontierWatch
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
 from trotline.model.job import Job, State
@@ -81,6 +83,7 @@ class World:
         schedule: Schedule | None = MINUTELY,
         during: str = "",
         leadership: Any = None,
+        frontier_watch: Any = None,
         **policy: Any,
     ) -> "asyncio.Task[None]":
         async def open_frontier(job: Job) -> OpenJob:
@@ -95,6 +98,7 @@ class World:
             chance=random.Random(1),
             emit=self.said.append,
             open_proxy_pools=self.proxy_pools,
+            frontier_watch=frontier_watch,
         )
         config = SpiderConfig(spider="shop", rules=BRISK, version="v1", schedule=schedule, during=during)
         task = asyncio.create_task(Coordinator(name, [config], parts, CoordinatorPolicy(**policy)).run())
@@ -495,6 +499,27 @@ class Away(SqliteLeadership):
         if self.away:
             raise FrontierUnreachable("cannot reach the server")
         return await super().campaign(election, name)
+
+
+@pytest.mark.parametrize("other", [True, False], ids=["stands by", "leads"])
+def test_a_frontier_that_is_away_is_an_alert_of_every_coordinator(play, other):
+    async def scene(world):
+        if other:
+            world.coordinate("ann", schedule=None)
+            await asyncio.sleep(1)
+        watch = FrontierWatch("redis://db", "host-1", ["shop"], AlertPlan(), LoopClock(), world.now)
+        server = world.open(Away)
+        world.coordinate("bob", schedule=None, leadership=server, frontier_watch=watch)
+        await asyncio.sleep(30)
+        server.away = True
+        await asyncio.sleep(60)
+        server.away = False
+        await asyncio.sleep(60)
+
+    world = play(scene)
+
+    assert world.events("alert.raised", "alert.over") == ["alert.raised", "alert.over"]
+    assert "frontier unreachable: cannot reach the server" in world.text("alert.raised")
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["stands by", "leads"])

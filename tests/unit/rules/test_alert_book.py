@@ -17,6 +17,14 @@ from trotline.rules.alerts import AlertRules, Finding, Level
 RULES = AlertRules()
 
 
+def test_that_the_rules_were_evaluated_is_written_now_and_then() -> None:
+    first = alert_book.checked(AlertBook(), 100.0)
+    assert first.checked_at == 100.0
+    assert alert_book.checked(first, 110.0) is first
+    assert alert_book.checked(first, 115.0).checked_at == 115.0
+    assert alert_book.checked(first, 50.0).checked_at == 50.0, "the clock of a restored frontier"
+
+
 def finding(rule: str = "sink", **more: Any) -> Finding:
     return Finding(rule=rule, **{"text": "it is bad", "next": "trotline doctor", **more})
 

@@ -13,10 +13,16 @@ from trotline.web.pages.alerts import _PAGES
 
 
 @pytest.fixture
-async def firing(folder: Folder) -> None:
+def checked_ago() -> float:
+    return 1.0
+
+
+@pytest.fixture
+async def firing(folder: Folder, checked_ago: float) -> None:
     """A critical alert for 12 minutes, with hostile texts; and one that is over."""
     since = time.time() - 12 * 60
     book = AlertBook(
+        checked_at=time.time() - checked_ago,
         alerts=(
             Alert(rule="worker", object="w-1", state=AlertState.RESOLVED, since=since, ended_at=since + 60),
             Alert(
@@ -58,6 +64,24 @@ async def test_the_page_says_for_how_long_and_leads_to_the_errors(server: Client
     assert "for 12 min" in page
     assert EVIL not in page
     assert "for 12 min" in (await server.get(f"/jobs/{folder.job}")).body.decode()
+
+
+@pytest.mark.usefixtures("firing")
+@pytest.mark.parametrize(("checked_ago", "late"), [(1.0, False), (600.0, True)])
+async def test_alerts_that_no_process_checks_any_more_are_named(server: Client, folder: Folder, late: bool) -> None:
+    """A coordinator was killed: the list is as old as its last look."""
+    text = "its alerts were last checked 10 min ago: no coordinator runs; start one: trotline coordinate shop.py"
+    for path in ("/alerts", "/", f"/jobs/{folder.job}"):
+        assert (text in (await server.get(path)).body.decode()) is late, path
+    for path in ("alerts", f"jobs/{folder.job}/alerts"):
+        assert (await server.get(f"/api/v1/{path}")).json["unchecked"] == ({folder.job: text} if late else {})
+
+
+async def test_a_job_that_was_never_checked_is_named_on_the_page_of_alerts_only(server: Client) -> None:
+    text = "its alerts are not checked: no coordinator runs"
+    assert text in (await server.get("/alerts")).body.decode()
+    assert "No alert is known, and not all jobs are checked." in (await server.get("/alerts")).body.decode()
+    assert text not in (await server.get("/")).body.decode()
 
 
 def test_every_rule_leads_to_a_page() -> None:

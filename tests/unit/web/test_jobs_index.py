@@ -72,6 +72,7 @@ async def test_while_a_frontier_is_unreachable_the_last_figures_are_shown_and_ch
 ) -> None:
     before = (await server.get(f"/api/v1/jobs/{folder.job}")).json
     assert (before["age"], before["unreachable"]) == (0.0, "")
+    assert (await server.get("/readyz")).status == 200
     assert '<div id="outage" data-live></div>' in (await server.get(f"/jobs/{folder.job}/lanes")).body.decode()
 
     async def away(*_: object) -> None:
@@ -97,3 +98,7 @@ async def test_a_server_that_is_away_from_the_start_is_named_and_not_empty(servi
     [place] = answer["places"]
     assert place["unreachable"] and place["age"] is None
     assert 503 == (await client.get("/api/v1/jobs/shop-1")).status
+    assert (await client.get("/healthz")).status == 200, "a restart would not help"
+    ready = await client.get("/readyz")
+    assert (ready.status, ready.what) == (503, "degraded: 1 of 1 frontiers unreachable")
+    assert "Whether an alert fires is unknown." in (await client.get("/alerts")).body.decode()

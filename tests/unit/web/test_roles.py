@@ -72,7 +72,7 @@ def test_every_route_of_the_api_that_changes_something_is_the_operators() -> Non
 
 def test_only_these_are_open_to_anyone() -> None:
     """By their exact paths: an exemption by a pattern lets too much pass."""
-    assert {"/api/v1/health", "/login", "/logout", "/static/{hash}/{name}"} == {
+    assert {"/api/v1/health", "/healthz", "/readyz", "/login", "/logout", "/static/{hash}/{name}"} == {
         route.path for route in ROUTES if route.role is Role.ANYONE
     }
 

@@ -1,4 +1,4 @@
-"""A small HTTP server for /metrics and /healthz, on the event loop of the command.
+"""A small HTTP server for /metrics, /healthz and /readyz, on the event loop of the command.
 
 Every client that reaches its port can read it, and may be hostile: connections are few, short, and closed after one
 response.
@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from trotline.errors import SettingsError
+from trotline.rules import redaction
 
 MOST_CONNECTIONS = 16
 """At once; more are closed without a response."""
@@ -29,10 +30,13 @@ _client_errors.propagate = False
 
 
 @asynccontextmanager
-async def serving(host: str, port: int, text: Callable[[], bytes], content_type: str) -> AsyncIterator[None]:
-    """Serve while the block runs. SettingsError if the address cannot be used."""
+async def serving(
+    host: str, port: int, text: Callable[[], bytes], content_type: str, trouble: Callable[[], str] = str
+) -> AsyncIterator[None]:
+    """Serve while the block runs. `trouble`: why the process is not ready; empty if it is. SettingsError if the address
+    cannot be used."""
     loop = asyncio.get_running_loop()
-    pages = _Pages(text, content_type, only_local=ipaddress.ip_address(host).is_loopback)
+    pages = _Pages(text, content_type, trouble, only_local=ipaddress.ip_address(host).is_loopback)
     server = web.Server(pages.answer, access_log=None, keepalive_timeout=0.0, logger=_client_errors)
 
     def connect() -> asyncio.Protocol:
@@ -64,7 +68,10 @@ class _Refused(asyncio.Protocol):
 
 
 class _Pages:
-    def __init__(self, text: Callable[[], bytes], content_type: str, *, only_local: bool) -> None:
+    def __init__(
+        self, text: Callable[[], bytes], content_type: str, trouble: Callable[[], str], *, only_local: bool
+    ) -> None:
+        self._trouble = trouble
         self._text = text
         self._content_type = content_type
         self._only_local = only_local
@@ -79,12 +86,16 @@ class _Pages:
         if self._only_local and not _is_local(request.headers.get("Host", "")):
             # A web page that rebinds its own name to 127.0.0.1 must not read our figures.
             return _plain(421, "this address serves requests to localhost only")
-        if request.path not in ("/metrics", "/healthz"):
-            return _plain(404, "there is /metrics and /healthz")
+        if request.path not in ("/metrics", "/healthz", "/readyz"):
+            return _plain(404, "there is /metrics, /healthz and /readyz")
         if request.method != "GET":
             return _plain(405, "only GET is allowed", Allow="GET")
         if request.path == "/healthz":
+            # Alive, also while a server is down: a restart would not help, and cost the visits in flight.
             return _plain(200, "ok")
+        if request.path == "/readyz":
+            trouble = " ".join(redaction.text(self._trouble()).split())
+            return _plain(503, f"degraded: {trouble}") if trouble else _plain(200, "ok")
         try:
             body = self._text()
         except Exception:

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
+from trotline.web.errors import Refused
 from trotline.web.openapi import PREFIX, document
 from trotline.web.route_table import Call, Role, Route
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    """"ok": the server answers. It says nothing about frontiers: see `places` of /api/v1/jobs."""
+    """"ok": the server answers. It says nothing about frontiers: see /readyz, and `places` of /api/v1/jobs."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,18 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def health(_: Call) -> Health:
+    return Health(status="ok")
+
+
+async def ready(call: Call) -> Health:
+    """503 while a frontier is unreachable. It needs no token, so it names none."""
+    places = await call.site.index.places()
+    if lost := sum(bool(place.trouble) for place in places):
+        raise Refused(
+            503,
+            f"degraded: {lost} of {len(places)} frontiers unreachable",
+            hint="The overview names them. The server itself works: do not restart it.",
+        )
     return Health(status="ok")
 
 
@@ -53,6 +66,23 @@ ROUTES = (
         summary="Does the server answer? Needs no token.",
         handler=health,
         answer=Health,
+    ),
+    Route(
+        method="GET",
+        path="/healthz",
+        role=Role.ANYONE,
+        summary="The same, where containers ask.",
+        handler=health,
+        answer=Health,
+    ),
+    Route(
+        method="GET",
+        path="/readyz",
+        role=Role.ANYONE,
+        summary="Can it read all frontiers?",
+        handler=ready,
+        answer=Health,
+        errors=(503,),
     ),
     Route(
         method="GET",

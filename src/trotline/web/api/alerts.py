@@ -2,15 +2,18 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from trotline.model.alert import Alert, AlertState, Severity
+from trotline.model.job import Job
 from trotline.model.time import Seconds, iso
-from trotline.rules.alert_texts import title
+from trotline.rules.alert_texts import title, unchecked
 from trotline.web.api.types import JobPath
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
+from trotline.web.site import Site
 
 MOST_JOBS = 100
 """Those under way, then the newest."""
@@ -45,6 +48,8 @@ class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     jobs_left_out: int
     unreachable: dict[str, str]
     """Frontiers that cannot be asked, with the reason: the last known alerts are listed."""
+    unchecked: dict[str, str] = {}
+    """Jobs whose rules no process evaluates, with the time of the last evaluation and what to do."""
 
 
 async def job_alerts(call: Call) -> AlertsAnswer:
@@ -56,6 +61,7 @@ async def job_alerts(call: Call) -> AlertsAnswer:
         jobs=1,
         jobs_left_out=0,
         unreachable={place.name: place.trouble} if place.trouble else {},
+        unchecked=await _unchecked(call.site, [job]),
     )
 
 
@@ -72,7 +78,15 @@ async def all_alerts(call: Call) -> AlertsAnswer:
         jobs=len(chosen),
         jobs_left_out=len(jobs) - len(chosen),
         unreachable={place.name: place.trouble for place in places if place.trouble},
+        unchecked=await _unchecked(call.site, chosen),
     )
+
+
+async def _unchecked(site: Site, jobs: Sequence[Job]) -> dict[str, str]:
+    """Without jobs whose frontier is unreachable: nothing is known of them."""
+    running = [job for job in jobs if job.ended_at is None and not (await site.index.find(job.id))[0].trouble]
+    said = {job.id: unchecked(job, await site.figures.alerts_checked(job.id)) for job in running}
+    return {job: text for job, text in said.items() if text}
 
 
 def view(job: str, alert: Alert) -> AlertView:

@@ -22,6 +22,7 @@ _PAGES = {
     "accounts_down": ("/accounts", "its accounts"),
     "database": ("/workers", "its workers"),
     "sink": ("/workers", "its workers"),
+    "frontier": ("", "the job"),
     "coverage": ("#coverage", "its field coverage"),
     "worker": ("/workers", "its workers"),
 }

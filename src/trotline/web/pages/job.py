@@ -21,7 +21,7 @@ from trotline.rules.warnings import warnings
 from trotline.web.api.alerts import view as alert_view
 from trotline.web.pages import charts, text
 from trotline.web.pages.frame import PageQuery, framed, job_page
-from trotline.web.pages.overview import state_parts
+from trotline.web.pages.overview import state_parts, unchecked_alerts
 from trotline.web.pages.sentences import sentence
 from trotline.web.route_table import Call
 
@@ -92,6 +92,7 @@ async def page(call: Call) -> web.Response:
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
         charts=[chart for chart in drawn(points, window, progress) if chart is not None],
+        unchecked="" if view.unreachable else await unchecked_alerts(call.site, job),
         alerts=[alert_view(call.path.job, one) for one in (await call.site.figures.alerts(call.path.job)).firing],
         coverage=covered(progress.tallies, await _tallies_before(call, job)),
         lanes=lanes,

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from trotline.model.job import Job
 from trotline.rules.advice import advise
+from trotline.rules.alert_texts import unchecked
 from trotline.rules.series import rates, thinned
 from trotline.web.api.types import Limit, Name
 from trotline.web.job_views import JobView
@@ -38,6 +39,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     eta_bar: charts.EtaBar | None = None
     deadline: str = ""
     ended_share: float | None
+    unchecked: str = ""
+    """Its alerts were checked once, and are not any more."""
     firing: int = 0
     """Alerts."""
     advice: str = ""
@@ -84,9 +87,16 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         eta_bar=_eta_bar(view),
         deadline=text.deadline(view.deadline_in),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
+        unchecked=await unchecked_alerts(site, job),
         firing=len((await site.figures.alerts(job.id)).firing),
         advice=advised.sentence if (advised := advise(progress, snapshot.summary)).explained else "",
     )
+
+
+async def unchecked_alerts(site: Site, job: Job) -> str:
+    """A coordinator that has died; where none ever ran, that is a choice, which the page of alerts names."""
+    checked = await site.figures.alerts_checked(job.id)
+    return "" if checked is None else unchecked(job, checked)
 
 
 def _eta_bar(view: JobView) -> charts.EtaBar | None:

@@ -54,6 +54,18 @@ async def test_containers_ask_whether_it_is_well():
         assert (await ask(port, "GET /healthz HTTP/1.1")).endswith(b"\r\n\r\nok\n")
 
 
+async def test_a_process_that_cannot_work_is_alive_but_not_ready():
+    said = ""
+    port = free_port()
+    async with endpoint.serving("127.0.0.1", port, bytes, CONTENT_TYPE, lambda: said):
+        assert (await ask(port, "GET /readyz HTTP/1.1")).endswith(b"\r\n\r\nok\n")
+        said = "frontier is unreachable: redis://user:hunter2@db:6379/0\r\nrefused"
+        response = await ask(port, "GET /readyz HTTP/1.1")
+        assert status(response) == 503 and b"degraded: frontier is unreachable" in response
+        assert b"hunter2" not in response
+        assert status(await ask(port, "GET /healthz HTTP/1.1")) == 200
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
