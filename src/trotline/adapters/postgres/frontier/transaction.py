@@ -57,6 +57,8 @@ class Turn:
         self.chain_locks: set[int] = set()
         self.more: list[Part] = []
         """Further changes, which are written with these."""
+        self.noted: set[str] = set()
+        """Names of tallies whose example was written."""
         self.reopened = False
         self.woke = False
         """Is there work for waiting workers?"""
