@@ -106,7 +106,7 @@ def _row(turn: Turn, task: Task, number: int) -> TaskRow:
         deaths=0,
         kills=0,
         fp=task.fingerprint,
-        chain=task.chain,
+        chain=chains.key_of(task.chain),
         body=task_json.encode(task),
     )
 
