@@ -36,31 +36,22 @@ class ServerMeter:
 
     def cpu(self) -> float:
         """Seconds of the server and of all its processes, also of those that ended."""
-        return sum(_cpu(stat) for stat in _family(self._server.pid)) / _TICKS
+        running, ended = 0, 0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rpartition(")")[2].split()
+                if self._server.pid in (int(path.parent.name), int(fields[1])):
+                    running += int((path.parent / "schedstat").read_text().split()[0])
+            except OSError:
+                # It ended meanwhile: its parent counts it.
+                continue
+            if int(path.parent.name) == self._server.pid:
+                ended = int(fields[13]) + int(fields[14])
+        return running / 1e9 + ended / _TICKS
 
     def size(self) -> int:
         base = self._server.folder / "data" / "base"
         return sum(file.stat().st_size for file in base.rglob("*") if file.is_file())
-
-
-def _family(parent: int) -> list[list[str]]:
-    """/proc/PID/stat of a process and its children, without PID and name."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text()
-        except OSError:
-            # It ended meanwhile: its parent counts it.
-            continue
-        fields = text.rpartition(")")[2].split()
-        if int(path.parent.name) == parent or int(fields[1]) == parent:
-            found.append([path.parent.name, *fields])
-    return found
-
-
-def _cpu(stat: list[str]) -> float:
-    user, system, user_of_dead, system_of_dead = map(int, stat[12:16])
-    return user + system + user_of_dead + system_of_dead
 
 
 async def cost(server: PostgresServer, url: str, count: int, lanes: int, workers: int) -> Cost:

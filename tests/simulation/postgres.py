@@ -41,7 +41,7 @@ _OFTEN_FAR = 0.05
 _LOCK_WITHIN: Seconds = 10.0
 _IDLE_WITHIN: Seconds = 40.0
 """The server's timeouts, on virtual time."""
-_PATIENCE: Seconds = 0.2
+_PATIENCE: Seconds = 0.05
 """Real time after which a statement is taken for one that waits for a lock."""
 _PER_CALL = Temper(crash=0.001, freeze=0.0005, lost_reply=0.004, twice=0, slow=0.05)
 """A page takes dozens of statements here, so each of them goes wrong less often than a port's call elsewhere."""

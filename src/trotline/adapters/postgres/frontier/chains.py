@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
+from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.statement_parts import columns
 from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
 from trotline.model import task_json
@@ -33,14 +34,14 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' chain'), ke
 def key_of(name: str) -> str:
     """The chain's name in the tables: a long one is a hash, after a character that no name has. The key of a key is
     the same."""
-    encoded = name.encode(errors="surrogatepass")
+    name = stored_text(name)
+    encoded = name.encode()
     return name if len(encoded) <= LONGEST_KEY else f"\x1f{sha256(encoded).hexdigest()}"
 
 
 async def lock(turn: "Turn", names: Iterable[str]) -> None:
     """Lock these chains; before lanes are locked, and in one call. Waits for other transactions."""
-    keys = {key_of(name).encode(errors="surrogatepass") for name in names if name}
-    buckets = {zlib.crc32(key) % LOCKS for key in keys} - turn.chain_locks
+    buckets = {zlib.crc32(key_of(name).encode()) % LOCKS for name in names if name} - turn.chain_locks
     if buckets:
         await turn.db.execute(_LOCK, sorted(_key(turn.job, bucket) for bucket in buckets))
         turn.chain_locks |= buckets

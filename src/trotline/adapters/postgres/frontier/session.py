@@ -41,12 +41,13 @@ class Session:
 def storable(values: Iterable[Any]) -> list[Any]:
     """The parameters of a statement; texts, and arrays of texts, so that they can be stored."""
     return [
-        _text(value) if isinstance(value, str) else _array(value) if isinstance(value, list | tuple) else value
+        stored_text(value) if isinstance(value, str) else _array(value) if isinstance(value, list | tuple) else value
         for value in values
     ]
 
 
-def _text(text: str) -> str:
+def stored_text(text: str) -> str:
+    """The text as it is stored."""
     return text if text.isascii() and "\0" not in text else _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -60,4 +61,4 @@ def _array(values: Sequence[Any]) -> Sequence[Any]:
     else:
         if not _UNSTORABLE.search(whole):
             return values
-    return [_text(value) if isinstance(value, str) else value for value in values]
+    return [stored_text(value) if isinstance(value, str) else value for value in values]

@@ -10,6 +10,7 @@ from trotline.adapters.postgres.frontier.lane_row import LOCK, LaneRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
 from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
+from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.statement_parts import Part
 from trotline.adapters.postgres.frontier.task_rows import TASK, Grave, Held, Late, TaskRow
 from trotline.adapters.postgres.frontier.write_turn import write
@@ -80,7 +81,7 @@ class Turn:
 
     async def lock_named(self, names: Iterable[str], ids: Iterable[int] = ()) -> None:
         """The same by name, for `lane_named`; creates those that are missing. `ids`: lock these, too."""
-        missing = [name for name in set(names) if name not in self._names]
+        missing = [name for name in {stored_text(name) for name in names} if name not in self._names]
         numbers = await self.store.lane_ids(self.db, missing, self.now)
         await self.lock_lanes([*ids, *numbers])
 
@@ -90,7 +91,7 @@ class Turn:
 
     def lane_named(self, name: str) -> LaneRow:
         """A locked lane."""
-        return self._names[name]
+        return self._names[stored_text(name)]
 
     def keep(self, row: LaneRow) -> LaneRow:
         self._lanes[row.id] = row
@@ -262,6 +263,11 @@ class Turn:
 
     async def release_lanes(self) -> None:
         """The job ended, and its pace no longer applies: lanes of other jobs that wait for it become ready."""
+        others = await self.db.fetchval(
+            "SELECT EXISTS (SELECT 1 FROM job WHERE id <> $1 AND finished_at IS NULL)", self.job
+        )
+        if not others:
+            return
         await self.db.execute(
             "UPDATE turn SET ready_at = $2 WHERE ready_at > $2 AND ready_at < 'infinity' AND lane IN"
             " (SELECT id FROM lane WHERE job <> $1 AND pace IN (SELECT pace FROM lane WHERE job = $1))",
