@@ -6,8 +6,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from trotline.model.job import Job
 from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
@@ -76,12 +74,9 @@ async def _proxy_pools(url: str) -> ProxyPools:
 
 
 def _shared_cache(url: str, kind: str) -> SharedCache:
-    from trotline.adapters.postgres.frontier.database import Database
-    from trotline.adapters.postgres.frontier.frontier_url import parse
     from trotline.adapters.postgres.frontier.shared_cache import PostgresSharedCache
 
-    # A connection of its own, as it may be opened before there is an event loop.
-    return PostgresSharedCache(Database(msgspec.structs.replace(parse(url), pool=1)), kind)
+    return PostgresSharedCache(_database(url), kind)
 
 
 async def _notices(url: str) -> list[Notice]:

@@ -147,7 +147,8 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Connections]] = 
 
 
 def shared(url: str, address: Address, name: str) -> Connections:
-    """The connections of this process to this URL: a dashboard that looks at fifty jobs needs no fifty connections."""
+    """The connections of this process to this URL: a dashboard that looks at fifty jobs needs no fifty connections.
+    For callers in an event loop: another loop has others."""
     known = _SHARED.setdefault(asyncio.get_running_loop(), {})
     found = known.get(url)
     if found is None or found.users <= 0:
