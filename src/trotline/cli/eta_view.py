@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from trotline.coordinator.outlook import living, no_estimate
-from trotline.rules.eta import Range, Sample, Unknown, delays_of, estimate, load_of, remember
+from trotline.rules.eta import Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta_loads import delays_of, load_of
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
