@@ -316,8 +316,12 @@ def _inbox(url: str) -> Check:
 
 
 def _notices(url: str) -> Iterator[Check]:
-    for notice in wait_for(backends.notices(url)):
-        yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
+    try:
+        for notice in wait_for(backends.notices(url)):
+            yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
+    except TrotlineError as error:
+        # The second server of a frontier that has two.
+        yield _failed("frontier", error)
 
 
 def _can_be_made(what: str, url: str, path: Path) -> Check:

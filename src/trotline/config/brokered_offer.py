@@ -60,7 +60,7 @@ class _Composed:
         books, _, offer = self._offer(url)
         with self._installed(books):
             jobs = await offer.jobs(books)
-        return BrokeredJobs(jobs, lambda job: self._broker.open(url, job))
+        return BrokeredJobs(jobs, lambda job: self._broker.open(url, job), lambda: self._broker.notices(url))
 
     async def job(self, url: str, job: Job, keeper: str) -> OpenJob:
         from trotline.frontier.brokered import brokered

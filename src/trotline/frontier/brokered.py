@@ -4,11 +4,10 @@ The books, a frontier of another backend, keep every promise: new tasks are admi
 there. In between their bodies wait on the shelves of the broker; `frontier.pump` moves them.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
-from trotline.errors import FrontierUnreachable
 from trotline.frontier.pump import Pump
 from trotline.model.job import (
     Budget,
@@ -65,10 +64,7 @@ class BrokeredFrontier:
 
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         leases = await self._books.lease(worker, limit, wait, pools)
-        trouble = self._pump.trouble
-        if not leases and isinstance(trouble, FrontierUnreachable):
-            raise trouble
-        if not leases and trouble is not None:
+        if not leases and (trouble := self._pump.wants) is not None:
             raise type(trouble)(trouble.what, hint=trouble.hint)
         return leases
 
@@ -192,12 +188,15 @@ class BrokeredConsole:
 class BrokeredJobs:
     """The jobs of the books; forgetting one deletes its queues at the broker as well."""
 
-    def __init__(self, jobs: Jobs, broker: Callable[[Job], Broker]) -> None:
-        """`broker`: opens that of a job."""
+    def __init__(self, jobs: Jobs, broker: Callable[[Job], Broker], check: Callable[[], Awaitable[object]]) -> None:
+        """`broker`: opens that of a job. `check`: raises FrontierError if it cannot be used."""
         self._jobs = jobs
         self._broker = broker
+        self._check = check
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
+        # Before there is a job whose tasks cannot be kept.
+        await self._check()
         return await self._jobs.start(spider, rules, version)
 
     async def latest(self, spider: str) -> Job | None:

@@ -34,6 +34,7 @@ _ROUND = 16
 _LEAST = 500
 """Tasks in the queues that a lease aims for."""
 _ROUNDS = 12
+_REST: Seconds = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -48,11 +49,19 @@ class Pump:
         self._unpublished = 0
         self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
         """When, in which generation of the books, and what was moved and is not acknowledged yet."""
+        self._pending: list[Delivery] = []
+        """Received, and not moved: the books could not be reached."""
+        self._shelved = False
+        """Was there anything to publish or to receive, at the last look?"""
+        self._rest_until: Seconds = 0.0
         self._receiving = asyncio.Lock()
         self._publishing = asyncio.Lock()
 
     async def publish(self) -> None:
         """Publish what the books hold. If that fails, nothing is lost: a later call does it."""
+        if self._rests():
+            self._unpublished += 1
+            return
         async with self._publishing:
             published: list[Parcel] = []
             while parcels := await self._books.unpublished(_CLAIMED, published):
@@ -93,16 +102,20 @@ class Pump:
             for turn in range(_ROUNDS):
                 look = await self._books.shelves()
                 self._unpublished = look.unpublished
+                self._shelved = bool(look.unpublished or look.shelves)
                 if turn == 0 and look.stale:
                     await self.publish()
+                    look = await self._books.shelves()
                 if turn > 0 and look.ready >= max(_LEAST, 2 * wanted):
                     return
+                if self._rests():
+                    return
                 try:
-                    if not await self._round(look):
-                        return
-                    self._report(None)
+                    received, moved = await self._round(look)
                 except FrontierError as error:
                     self._report(error)
+                    return
+                if not received or moved >= sum(view.parcels for view in look.shelves):
                     return
 
     async def drain(self, lane: str) -> bool:
@@ -112,7 +125,7 @@ class Pump:
             if not await self._books.shelved(lane):
                 return False
             all_open = look._replace(shelves=tuple(view._replace(open=True) for view in look.shelves))
-            return await self._round(all_open)
+            return (await self._round(all_open))[0] > 0
 
     async def close(self) -> None:
         # Errors are ignored: what is not acknowledged is delivered again, and dropped.
@@ -120,19 +133,23 @@ class Pump:
             await self._broker.ack([delivery for _, _, delivery in self._moved])
         await self._broker.close()
 
-    async def _round(self, look: Shelves) -> bool:
-        """Receive and move some messages, those of sooner bands first. False if there were none."""
-        left, found = _ROUND, list[Delivery]()
+    async def _round(self, look: Shelves) -> tuple[int, int]:
+        """Receive and move some messages, those of sooner bands first. Their number, and that of their parcels."""
+        left = _ROUND
         for view in look.shelves:
             if view.open and view.parcels > 0 and left > 0:
                 some = await self._broker.receive(view.shelf, min(left, view.parcels))
-                found += some
+                self._report(None)
+                self._pending += some
                 left -= len(some)
-        if found:
-            await self._move(found)
-        return bool(found)
+        if not self._pending:
+            return 0, 0
+        found = tuple(self._pending)
+        moved = await self._move(found)
+        del self._pending[: len(found)]
+        return len(found), moved
 
-    async def _move(self, deliveries: Sequence[Delivery]) -> None:
+    async def _move(self, deliveries: Sequence[Delivery]) -> int:
         parcels: list[Parcel] = []
         owners: list[Delivery] = []
         for delivery in deliveries:
@@ -153,6 +170,7 @@ class Pump:
         for delivery in {id(owner): owner for owner in owners}.values():
             if id(delivery) not in damaged:
                 self._moved.append((now, self._frontier.generation, delivery))
+        return answers.count(Unshelved.MOVED)
 
     async def _reject(self, delivery: Delivery, why: str) -> None:
         _log.warning(
@@ -177,7 +195,17 @@ class Pump:
             except FrontierError as error:
                 self._report(error)
 
+    @property
+    def wants(self) -> FrontierError | None:
+        """Why the tasks on the shelves do not come, if there are some."""
+        return self.trouble if self._shelved else None
+
+    def _rests(self) -> bool:
+        """After an error the broker is left alone for a moment: a call may take seconds to fail."""
+        return self.trouble is not None and asyncio.get_running_loop().time() < self._rest_until
+
     def _report(self, error: FrontierError | None) -> None:
+        self._rest_until = asyncio.get_running_loop().time() + _REST
         if error is not None and (self.trouble is None or self.trouble.what != error.what):
             _log.warning("broker.unreachable %s", error.what)
         if error is None and self.trouble is not None:

@@ -24,7 +24,8 @@ def explained(error: BaseException, address: Address, doing: str) -> FrontierErr
             f"{place} refused the login of user {address.user}",
             hint="Check user and password in the URL; the user guest may only connect from the server's own machine.",
         )
-    if isinstance(error, exceptions.ConnectionNotAllowed) or "NOT_ALLOWED" in text:
+    # The library only says which frame it expected: the server closed instead of opening the virtual host.
+    if isinstance(error, exceptions.ConnectionNotAllowed) or "NOT_ALLOWED" in text or "Connection.OpenOk" in text:
         return FrontierError(
             f"{place} has no virtual host {address.vhost!r}, or user {address.user} may not use it",
             hint="Make it: rabbitmqctl add_vhost NAME; rabbitmqctl set_permissions -p NAME USER '.*' '.*' '.*'",

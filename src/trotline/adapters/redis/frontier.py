@@ -39,6 +39,7 @@ class RedisFrontier:
         self._sharded_settle = ShardedSettle(parts.shards, parts.home)
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
         self._supply: Callable[[int], Awaitable[None]] | None = None
+        self._checked = False
 
     def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
         """Called each time before the queues are looked at, with the number of tasks that are wanted."""
@@ -80,6 +81,8 @@ class RedisFrontier:
                 await self._supply(limit)
             result = await self._lease(worker, limit, pools)
             left = until - loop.time()
+            if not result.leases and not self._checked:
+                await self._check_shelf()
             if result.leases or left <= 0 or (result.over and await self.finished()):
                 return result.leases
             if not self._wakeups.listening:
@@ -87,6 +90,15 @@ class RedisFrontier:
                 await self._wakeups.listen(min(left, LOOK))
                 continue
             await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
+
+    async def _check_shelf(self) -> None:
+        """A worker that does not know of the broker would wait for ever."""
+        if self._supply is None and await self._server.ask("HGET", self._shards[0].key, "shelf") == b"1":
+            raise FrontierError(
+                f"the tasks of job {self._parts.job.id} wait at a broker; {self._server.place} keeps only its books",
+                hint="Name the frontier that it was started with: --frontier 'amqp://...?books=redis://...'",
+            )
+        self._checked = True
 
     async def _lease(self, worker: str, limit: int, pools: Sequence[str]) -> LeaseResult:
         several = self._parts.several

@@ -7,7 +7,8 @@
             yield bench
             await bench.close()
 
-What a backend cannot give stands in `gaps`, and shows up as a skip with its reason.
+What a backend cannot give stands in `gaps`, and shows up as a skip with its reason; what it gives with a limit, in
+`marks`.
 """
 
 from collections.abc import Mapping
@@ -89,11 +90,17 @@ class FrontierContract(
     gaps: ClassVar[Mapping[str, str]] = {}
     """What this backend cannot give: a promise ("f13") or the name of a test without "test_", and why."""
 
+    marks: ClassVar[Mapping[str, str]] = {}
+    """What this backend gives with a limit: a promise ("f4"), and the limit. Its tests run all the same."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for gap in cls.gaps:
-            if not any(_covers(gap, name) for name in dir(cls)):
-                raise TypeError(f"{cls.__name__}.gaps names {gap!r}, but no test is called that; is it spelled right?")
+        for name, listed in (("gaps", cls.gaps), ("marks", cls.marks)):
+            for gap in listed:
+                if not any(_covers(gap, test) for test in dir(cls)):
+                    raise TypeError(
+                        f"{cls.__name__}.{name} names {gap!r}, but no test is called that; is it spelled right?"
+                    )
 
     @pytest.fixture(autouse=True)
     def _skip_gaps(self, request: pytest.FixtureRequest) -> None:

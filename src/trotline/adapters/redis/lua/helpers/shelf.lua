@@ -1,8 +1,8 @@
 -- New tasks of a brokered frontier wait on shelves: queues of a broker (rules/shelves.py, ports/books.py).
 --
---   P job        shelf      1: new tasks are shelved     shelved   number of tasks that are
+--   P job        shelf      1: new tasks are shelved     shelved   number of tasks that are     parcels   number of parcels ever made
 --   P parcels    hash  id of a parcel -> lane and blob of each of its tasks (SHELVED_FORM), until it is published
---   P unsent     zset  id of a parcel that is not published -> when a client took it to do that; 0: none did
+--   P unsent     zset  id of a parcel that is not published -> when a client took it to do that; if none did, its turn: 1, 2, 3, ...
 --   P shelved    hash  id of a parcel -> number of its tasks, shelf; until it is moved to the queues
 --   P shelves    hash  shelf -> number of parcels that were published and not moved
 --   P onshelf    hash  lane -> number of its tasks on main shelves
@@ -83,12 +83,13 @@ function shelve(names, tasks, fresh, name)
   on, over = numbers(on), numbers(over)
   local parcels, others = sort_out(names, tasks, fresh, on, over)
   if #parcels == 0 then return others end
+  local turn = call("HINCRBY", JOB, "parcels", #parcels) - #parcels
   local bodies, counts, unsent = {}, {}, {}
   for i = 1, #parcels do
     local parcel, id = parcels[i], name .. "." .. i
     bodies[2 * i - 1], bodies[2 * i] = id, table.concat(parcel.tasks)
     counts[2 * i - 1], counts[2 * i] = id, parcel.count .. " " .. parcel.shelf
-    unsent[2 * i - 1], unsent[2 * i] = 0, id
+    unsent[2 * i - 1], unsent[2 * i] = turn + i, id
   end
   many("HSET", P .. "parcels", bodies)
   many("HSET", P .. "shelved", counts)

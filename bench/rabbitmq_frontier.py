@@ -1,0 +1,92 @@
+"""What a brokered frontier does per second: put, lease and settle through RabbitMQ, with the books on Redis.
+
+    python -m bench.rabbitmq_frontier [--tasks 30000] [--lanes 1000] [--batch 64]
+
+One client: one connection that publishes and one that receives, and one to Redis. Both servers are real, on this
+machine, with fsync (quorum queues) and an append-only file (everysec). "one after another" puts a batch, leases a batch
+and settles it, over and over, so that each task goes through the broker before it is leased; "filled" puts all first.
+"""
+
+import argparse
+import asyncio
+import resource
+import time
+
+from trotline.adapters.amqp.address import address_of
+from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.redis.open_job import open_books
+from trotline.frontier.brokered import brokered
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Done
+from trotline.model.task import Task
+from trotline.ports.backend import OpenJob
+from trotline.testing.frontier_contract.bench import BRISK, task
+from trotline.testing.rabbitmq_server import rabbitmq
+from trotline.testing.redis_server import redis
+
+
+async def opened(redis_url: str, rabbit_url: str) -> OpenJob:
+    jobs = RedisJobs(connect(redis_url), shelf=True)
+    job = await jobs.start("bench", BRISK)
+    await jobs.close()
+    return brokered(open_books(connect(redis_url), job), AmqpBroker(address_of(rabbit_url), job))
+
+
+def tasks(count: int, lanes: int) -> list[Task]:
+    return [task(f"https://shop{n % lanes}.example/product/{n}", lane=f"shop{n % lanes}.example") for n in range(count)]
+
+
+async def settle_some(job: OpenJob, batch: int) -> int:
+    leases = await job.frontier.lease("w", batch, wait=5.0)
+    await job.frontier.settle("w", [Settlement(lease, Done()) for lease in leases])
+    return len(leases)
+
+
+async def one_after_another(job: OpenJob, all_tasks: list[Task], batch: int) -> None:
+    done = 0
+    for start in range(0, len(all_tasks), batch):
+        await job.frontier.put(all_tasks[start : start + batch])
+        done += await settle_some(job, batch)
+    while done < len(all_tasks):
+        done += await settle_some(job, batch)
+
+
+async def filled(job: OpenJob, all_tasks: list[Task], batch: int) -> None:
+    began = time.perf_counter()
+    for start in range(0, len(all_tasks), batch):
+        await job.frontier.put(all_tasks[start : start + batch])
+    middle = time.perf_counter()
+    done = 0
+    while done < len(all_tasks):
+        done += await settle_some(job, batch)
+    ended = time.perf_counter()
+    n = len(all_tasks)
+    print(f"    put {n / (middle - began):,.0f}/s, lease and settle {n / (ended - middle):,.0f}/s")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tasks", type=int, default=30_000)
+    parser.add_argument("--lanes", type=int, default=1_000)
+    parser.add_argument("--batch", type=int, default=64)
+    given = parser.parse_args()
+    with redis() as books, rabbitmq() as broker:
+        for name, run in (("one after another", one_after_another), ("filled", filled)):
+            job = await opened(books.url, broker.url)
+            before, began = resource.getrusage(resource.RUSAGE_SELF).ru_utime, time.perf_counter()
+            await run(job, tasks(given.tasks, given.lanes), given.batch)
+            took = time.perf_counter() - began
+            cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
+            progress = await job.console.progress()
+            assert (progress.done, progress.waiting, progress.leased) == (given.tasks, 0, 0), progress
+            print(
+                f"{name}: {given.tasks / took:,.0f} tasks/s, {cpu / given.tasks * 1e6:.0f} us of client CPU per task"
+                f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch})"
+            )
+            await job.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
