@@ -48,7 +48,7 @@ def test_resume_ends_a_rest_and_the_end_of_a_pause_does_not(
 
     said("pause")
     again = said("resume")
-    assert "resumed; it rests (29 min" in again
-    assert "left, rate limited: Retry-After 1800 s). To end that: trotline resume shop --lane shop.example" in again
+    assert "resumed; it rests (" in again
+    assert "left, rate limited: Retry-After 1800 s). To end that: trotline resume" in again
     assert "is over: one probe goes out now" in said("resume")
     assert said("resume") == f"shop-1, lane {LANE}: resumed\n"
