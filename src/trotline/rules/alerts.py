@@ -24,6 +24,7 @@ RULES: dict[str, str] = {
     "errors": "error spike",
     "blocks": "block spike",
     "stalled": "stalled job",
+    "lanes": "all lanes rest",
     "empty": "empty run",
     "deadline": "deadline at risk",
     "proxies": "no proxy free",
@@ -69,6 +70,8 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     """No page was finished for this long, although tasks could run."""
     stalled_clear: int = 3
     """Pages that were finished in this time when it is over."""
+    lanes_for: Seconds = 120.0
+    """All lanes with tasks rest after failures for this long."""
     empty_pages: int = 200
     """Pages without a single record."""
     deadline_for: Seconds = 600.0
@@ -168,6 +171,8 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     """What most workers report."""
     workers: int = 0
     """Living ones."""
+    resting: str | None = ""
+    """That all lanes with tasks rest, and why; empty: one does not. None: unknown."""
     pools: PoolSample | None = None
     """None: not looked at (yet)."""
     commit_p95: Seconds | None = None
