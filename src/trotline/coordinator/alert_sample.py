@@ -71,6 +71,7 @@ class AlertSampler:
             commit_p95=self._commit_p95(progress.now, crew),
             drops=await self._drops(progress),
             lost=self._lost(progress, crew),
+            living=[worker.name for worker in crew if worker.silent_for < DEAD_AFTER],
             broken_files=_broken_files(crew),
         )
 

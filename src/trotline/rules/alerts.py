@@ -116,6 +116,8 @@ class Level(StrEnum):
     HOLDS = "holds"
     UNKNOWN = "unknown"
     """Nothing can be said now: what is pending or fires stays so."""
+    OVER = "over"
+    """It is over for certain, without `clear_after`."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,6 +182,8 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     drops: Sequence[CoverageDrop] | None = None
     """Down to `coverage_clear`; None: there is nothing to compare with."""
     lost: Sequence[LostWorker] = ()
+    living: Sequence[str] = ()
+    """The names of workers with a recent heartbeat."""
     broken_files: Mapping[str, str] = {}
     """Host -> why its workers cannot use their proxies file."""
 
