@@ -9,7 +9,7 @@ import click
 from trotline.cli.fleet_options import place_option, where
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.text import count, json_line, safe
+from trotline.cli.text import count, json_line, length, safe
 from trotline.commands.steer import Steered, Verb, steer
 from trotline.model.job import State
 
@@ -47,13 +47,14 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
 @click.command(
     epilog=examples(
         "trotline resume shop                         after pause, drain or cancel",
-        "trotline resume shop --lane books.example    only this lane",
+        "trotline resume shop --lane books.example    only this lane; if it rests after failures, it is probed now",
     )
 )
 @_arguments
 def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
-    """Go on with a job or a lane that was paused, drained or cancelled.
+    """Go on with a job or a lane that was paused, drained or cancelled; or end the rest of a lane after failures.
 
+    With --lane, a lane that rests and is not paused is probed now, by one visit: for all jobs of the frontier.
     Tasks of a lane that were buried by `cancel --lane` stay buried until they are revived:
     `trotline dead JOB --why cancelled --revive`. JOB is a spider's name, its file, or a job's id.
     """
@@ -65,6 +66,11 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
             without = f" without its limit ({done.lifted})" if done.lifted else ""
             more = f"start more: trotline work {file}{where(frontier)}"
             return f"resumed{without}; waiting workers join it; {more}"
+        after = f"{length(done.rest)} left, {safe(done.rest_why or 'after failures', 100)}"
+        if done.rest_ended:
+            return f"its rest ({after}) is over: one probe goes out now, and opens it if it is answered"
+        if done.rest:
+            return f"resumed; it rests ({after}). To end that: {_again('resume', target, lane, frontier)}"
         return "resumed"
 
     _steer(Verb.RESUME, job, lane, frontier, said, json=as_json)

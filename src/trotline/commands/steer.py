@@ -7,6 +7,7 @@ import msgspec
 
 from trotline.errors import SettingsError
 from trotline.model.job import Budget, Job, State
+from trotline.model.time import Seconds
 from trotline.ports.console import Console
 
 _ALL_LANES = 100_000
@@ -35,6 +36,11 @@ class Steered(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks of a lane that was cancelled."""
     lifted: str = ""
     """The limit that the job had reached, and that was lifted: "max_pages=10"."""
+    rest: Seconds = 0.0
+    """That the lane which was resumed had left, ..."""
+    rest_why: str = ""
+    rest_ended: bool = False
+    """... and whether it is over now: one that was paused goes on with its rest."""
 
 
 async def steer(console: Console, job: Job, verb: Verb, lane: str | None = None) -> Steered:
@@ -47,8 +53,13 @@ async def steer(console: Console, job: Job, verb: Verb, lane: str | None = None)
     lifted = before.spent if verb is Verb.RESUME and lane is None else ""
     if lifted:
         await console.set_budget(Budget())
+    rests = await console.lane_views([lane]) if lane is not None and verb is Verb.RESUME else []
     buried = await console.steer(_STATES[verb], lane)
-    return Steered(before=before.state, buried=buried, lifted=lifted)
+    done = Steered(before=before.state, buried=buried, lifted=lifted)
+    for view in rests:
+        ended = view.state is State.RUNNING and view.rests_for > 0
+        done = msgspec.structs.replace(done, rest=view.rests_for, rest_why=view.why, rest_ended=ended)
+    return done
 
 
 async def _check_lane(console: Console, job: Job, lane: str) -> None:

@@ -18,10 +18,13 @@ from trotline.rules import commit_times, field_coverage, series
 from trotline.rules.alerts import AlertRules, JobSample, LostWorker
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.field_coverage import CoverageDrop, FieldCoverage
+from trotline.rules.lane_survey import all_rest
 from trotline.rules.series import FINEST, Point
 
 COMMITS_OVER: Seconds = 60.0
 """The time over which commits are measured."""
+OLD: Seconds = 120.0
+"""An older survey of the lanes says nothing about now."""
 _RESCUED = "rescued"
 """The counter of tasks that dead workers held."""
 
@@ -63,10 +66,12 @@ class AlertSampler:
             estimate=await self._estimate(progress, crew, held_back),
             held_back=held_back,
             workers=living(crew),
+            resting=_resting(observation),
             pools=None if self._pools is None else await self._pools.sample(progress, crew),
             commit_p95=self._commit_p95(progress.now, crew),
             drops=await self._drops(progress),
             lost=self._lost(progress, crew),
+            living=[worker.name for worker in crew if worker.silent_for < DEAD_AFTER],
             broken_files=_broken_files(crew),
         )
 
@@ -121,6 +126,17 @@ class AlertSampler:
             # Its process ended, and that was seen at once.
             late = [worker for worker in gone if worker.leased] or gone
         return found + [LostWorker(one.name, one.silent_for + BEAT, one.leased, rescued=True) for one in late]
+
+
+def _resting(observation: Observation) -> str | None:
+    summary, now = observation.summary, observation.progress.now
+    lanes = summary.lanes
+    if not summary.at or now - summary.at >= OLD:
+        return None
+    if lanes.probed and lanes.down + lanes.probed >= lanes.with_work:
+        # The answer to the probe decides.
+        return None
+    return all_rest(lanes, now - summary.at)
 
 
 def _broken_files(crew: list[WorkerView]) -> dict[str, str]:

@@ -68,6 +68,10 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     records: _Count = 0
     visits: dict[str, _Count] = {}
     """By verdict, as in the ledger; see NO_REQUEST."""
+    done: _Count = 0
+    """Leases that it settled as done; `failed`: as retried or buried. As in `WorkerView`, but not lost with the entry of
+    a worker that was silent for too long."""
+    failed: _Count = 0
     fetch: Timing = Timing()
     parse: Timing = Timing()
     """Judging a response, its handler (with what an async one waits for), and its links."""
@@ -98,6 +102,8 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
         received=one.received + other.received,
         records=one.records + other.records,
         visits={name: one.visits.get(name, 0) + other.visits.get(name, 0) for name in sorted(verdicts)},
+        done=one.done + other.done,
+        failed=one.failed + other.failed,
         fetch=one.fetch + other.fetch,
         parse=one.parse + other.parse,
         commit=one.commit + other.commit,

@@ -45,6 +45,9 @@ class Console(Protocol):
         new tasks are not admitted any more (`Admission.REFUSED`), but counted: tally "refused: draining".
         CANCELLED, of the job: no more leases, `finished` is true for its workers, nothing is deleted, and RUNNING
         goes on; of a lane: what waits in it is buried ("cancelled"), ready to be revived.
+
+        RUNNING, of a lane that is running already: if it rests, for all jobs, its rest ends now. One visit probes it
+        (F16); if that fails, the next rest is longer.
         """
         ...
 

@@ -20,6 +20,7 @@ from trotline.rules.advice_limits import (
     NOT_EXPLAINED,
     NOTHING,
     OFF,
+    REST,
     UNKNOWN,
     Limit,
     explaining,
@@ -31,6 +32,7 @@ from trotline.rules.advice_limits import (
 )
 from trotline.rules.fleet_flow import FleetFlow, HostsUse, flow
 from trotline.rules.job_summary import JobSummary
+from trotline.rules.lane_survey import all_rest
 
 OLD: Seconds = 120.0
 """Older figures say nothing about now."""
@@ -85,6 +87,9 @@ def scale(advice: Advice) -> Scale:
 def advise(progress: Progress, summary: JobSummary) -> Advice:
     if reason := _no_work(progress):
         return Advice(sentence=reason, limit=NOTHING, wanted_workers=0, gain=0.0, admissible_per_second=0.0)
+    if resting := all_rest(summary.lanes, progress.now - summary.at):
+        # Whatever was measured before, and however many workers there are. They are kept for when it is over.
+        return Advice(sentence=resting, limit=REST, gain=0.0, admissible_per_second=summary.lanes.admissible)
     measured = flow([each for each in summary.steps if 0 <= progress.now - each.at < OLD])
     if measured is None:
         return Advice(

@@ -152,6 +152,8 @@ def _bounded(
 
 def _with(alert: Alert, found: Finding, rules: AlertRules, now: Moment) -> Alert | None:
     """The alert after a finding; None: it is not pending any more."""
+    if found.level is Level.OVER:
+        return _without(alert, now, final=True, clear_after=0.0)
     if alert.state is AlertState.FIRING:
         same = found.severity is alert.severity and alert.clear_since is None
         if same and now - alert.text_at < RENEW_EVERY:

@@ -11,6 +11,7 @@ _RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
     "errors": job_alerts.errors,
     "blocks": job_alerts.blocks,
     "stalled": job_alerts.stalled,
+    "lanes": job_alerts.lanes,
     "empty": job_alerts.empty,
     "deadline": job_alerts.deadline,
     "proxies": fleet_alerts.proxies,

@@ -24,6 +24,7 @@ RULES: dict[str, str] = {
     "errors": "error spike",
     "blocks": "block spike",
     "stalled": "stalled job",
+    "lanes": "all lanes rest",
     "empty": "empty run",
     "deadline": "deadline at risk",
     "proxies": "no proxy free",
@@ -69,6 +70,8 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     """No page was finished for this long, although tasks could run."""
     stalled_clear: int = 3
     """Pages that were finished in this time when it is over."""
+    lanes_for: Seconds = 120.0
+    """All lanes with tasks rest after failures for this long."""
     empty_pages: int = 200
     """Pages without a single record."""
     deadline_for: Seconds = 600.0
@@ -113,6 +116,8 @@ class Level(StrEnum):
     HOLDS = "holds"
     UNKNOWN = "unknown"
     """Nothing can be said now: what is pending or fires stays so."""
+    OVER = "over"
+    """It is over for certain, without `clear_after`."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +173,8 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     """What most workers report."""
     workers: int = 0
     """Living ones."""
+    resting: str | None = ""
+    """That all lanes with tasks rest, and why; empty: one does not. None: unknown."""
     pools: PoolSample | None = None
     """None: not looked at (yet)."""
     commit_p95: Seconds | None = None
@@ -175,6 +182,8 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     drops: Sequence[CoverageDrop] | None = None
     """Down to `coverage_clear`; None: there is nothing to compare with."""
     lost: Sequence[LostWorker] = ()
+    living: Sequence[str] = ()
+    """The names of workers with a recent heartbeat."""
     broken_files: Mapping[str, str] = {}
     """Host -> why its workers cannot use their proxies file."""
 

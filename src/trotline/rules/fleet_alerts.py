@@ -2,7 +2,8 @@
 
 from trotline.model.alert import Severity
 from trotline.model.proxy_pool import is_account_pool
-from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
+from trotline.model.time import Moment, iso
+from trotline.rules.alerts import AlertRules, Finding, JobSample, Level
 from trotline.rules.pool_names import members, titled
 
 _SINK = "sink is unreachable"
@@ -83,22 +84,29 @@ def coverage(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 
 def worker(sample: JobSample, rules: AlertRules) -> list[Finding]:
-    found = []
+    """One that was silent for a while, as behind a broken network, is found again by its name."""
+    found = [Finding(rule="worker", object=name, level=Level.OVER) for name in sample.living]
     for lost in sample.lost:
         if lost.silent_for > rules.worker_for:
             continue
         tasks = f"{lost.leased:,} task{'' if lost.leased == 1 else 's'}" if lost.leased else "no task"
         now = f"it held {tasks}, which others take over" if lost.rescued else f"it holds {tasks}"
+        since = _clock_time(sample.progress.now - lost.silent_for)
         found.append(
             Finding(
                 rule="worker",
                 object=lost.name,
-                text=f"silent for {minutes(lost.silent_for)} without leaving the job; {now}",
+                # A time, not a length: the text stays as it is until the alert ends.
+                text=f"no heartbeat since {since}, and it did not leave; {now}",
                 next=sample.command("watch"),
                 clear_after=rules.worker_clear,
             )
         )
     return found
+
+
+def _clock_time(moment: Moment) -> str:
+    return iso(int(moment))[11:19] + " UTC"
 
 
 def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: bool) -> list[Finding]:

@@ -76,6 +76,19 @@ def stalled(sample: JobSample, rules: AlertRules) -> list[Finding]:
     ]
 
 
+def lanes(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    """While lanes are probed, between two rests, it is unknown: what is pending or fires stays so."""
+    if sample.progress.state is not State.RUNNING:
+        return []
+    if sample.resting is None:
+        return [Finding(rule="lanes", level=Level.UNKNOWN)]
+    if not sample.resting:
+        return []
+    text = f"{sample.resting}. To probe a lane now: {sample.command('resume', '--lane', 'HOST')}"
+    severity = Severity.CRITICAL
+    return [Finding(rule="lanes", severity=severity, text=text, next=sample.command("status"), lasting=rules.lanes_for)]
+
+
 def empty(sample: JobSample, rules: AlertRules) -> list[Finding]:
     now = sample.progress
     if _records(now):

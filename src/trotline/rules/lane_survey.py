@@ -22,6 +22,11 @@ WORK_OVER: Seconds = 10.0
 pages lead to the next ones: there are never many that wait."""
 SOON: Seconds = 60.0
 """A lane with few tasks admits no more than these, over this time."""
+LONG_REST: Seconds = 10.0
+MOSTLY = 0.5
+"""The share of failures in the recent visits of a lane."""
+FAILS = 0.8
+"""Hardly any of its visits is good."""
 RESTING = "resting"
 PACE, CONCURRENCY, WORK, REST, RETRIES = "pace", "concurrency", "work", "rest", "retries"
 """What bounds the starts of a lane: its interval, its visits at the same time, what waits, its rest, its retries."""
@@ -63,6 +68,14 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """The same, by what bounds a lane: PACE, CONCURRENCY, WORK, RETRIES."""
     at_rest: int = 0
     """Tasks that wait in lanes that rest or are paused for longer than SOON."""
+    with_work: int = 0
+    """Lanes with waiting tasks that are not paused, ..."""
+    down: int = 0
+    """... those of them that rest after failures, or for long, ..."""
+    probed: int = 0
+    """... those that rest no more, and whose visits still fail, ..."""
+    next_probe: LaneView | None = None
+    """... and the one whose rest ends first."""
     fastest: LaneRate | None = None
     """The lane that allows the most."""
     full: int = 0
@@ -91,6 +104,8 @@ class Surveyor:
         self._held = held
         self._bounds: defaultdict[str, float] = defaultdict(float)
         self._at_rest = 0
+        self._with_work = self._down = self._probed = 0
+        self._next_probe: LaneView | None = None
         self._fastest: LaneRate | None = None
         self._full = 0
         self._fullest: LaneView | None = None
@@ -115,6 +130,7 @@ class Surveyor:
             if lane.rests_for > 0 and lane.why:
                 self._causes[cause(lane.why)] += 1
             self._add_rate(lane)
+            self._add_down(lane)
         top = self._top
         top["waiting"] = _largest(top["waiting"] + [lane for lane in page if lane.waiting], _waiting)
         top["rest"] = _largest(top["rest"] + [lane for lane in page if lane.rests_for > 0], _rest)
@@ -147,6 +163,16 @@ class Surveyor:
                 known.admissible + rate.per_second,
             )
 
+    def _add_down(self, lane: LaneView) -> None:
+        if not lane.waiting or lane.state is State.PAUSED:
+            return
+        self._with_work += 1
+        self._probed += not lane.rests_for and lane.trouble > FAILS
+        if is_down(lane):
+            self._down += 1
+            if self._next_probe is None or lane.rests_for < self._next_probe.rests_for:
+                self._next_probe = lane
+
     def survey(self) -> LaneSurvey:
         top = self._top
         five = sum(lane.waiting for lane in top["waiting"][:5])
@@ -160,6 +186,10 @@ class Surveyor:
             admissible=self._admissible,
             bounds=dict(self._bounds),
             at_rest=self._at_rest,
+            with_work=self._with_work,
+            down=self._down,
+            probed=self._probed,
+            next_probe=self._next_probe,
             fastest=self._fastest,
             full=self._full,
             fullest=self._fullest,
@@ -177,6 +207,22 @@ def state_of(lane: LaneView) -> str:
     if lane.state is not State.RUNNING:
         return lane.state.value
     return RESTING if lane.rests_for > 0 else lane.state.value
+
+
+def is_down(lane: LaneView) -> bool:
+    """It rests after failures, or for longer than the short rests of a lane that finds its rate."""
+    return lane.rests_for > 0 and (lane.trouble > MOSTLY or lane.rests_for >= LONG_REST)
+
+
+def all_rest(lanes: LaneSurvey, age: Seconds) -> str:
+    """That all lanes with tasks rest, why, and until when; empty if one does not. `age`: of the survey."""
+    first = lanes.next_probe
+    if first is None or lanes.down < lanes.with_work:
+        return ""
+    which = "its only lane with tasks rests" if lanes.down == 1 else f"all {lanes.down:,} lanes with tasks rest"
+    left = first.rests_for - age
+    soon = f"next attempt in {left:.0f} s" if left >= 1 else "the next attempt is due"
+    return f"{which}: {first.why or 'failures'} at {first.lane}; {soon}"
 
 
 def cause(why: str) -> str:

@@ -172,6 +172,11 @@ def _ahead(lane: Lane, horizon: Seconds) -> Seconds:
     return min(horizon, NEAR) if lane.limit > 0 else horizon
 
 
+def probed_now(lane: Lane, now: Moment) -> Lane:
+    """Its rest is over: one probe goes out, and the next rest is longer if that fails."""
+    return msgspec.structs.replace(lane, rest_until=now) if lane.rest_until > now else lane
+
+
 def given_up(lane: Lane, now: Moment, patience: Seconds) -> str:
     """Why the lane is given up: only failures, or only 429s, for longer than `patience`. Empty: it is not."""
     if lane.failing_since == 0 or now - lane.failing_since <= patience:

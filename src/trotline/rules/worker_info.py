@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.job import WorkerInfo
+from trotline.model.job import WorkerInfo, WorkerView
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, NO_REQUEST, Timing, WorkStats
 
@@ -33,6 +33,15 @@ def read_info(packed: bytes) -> WorkerInfo:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _field_by_field(packed)
     return _bounded(found)
+
+
+def with_own_counts(view: WorkerView) -> WorkerView:
+    """The frontier deletes the entry of a worker that was silent for too long, with its counters; one that comes back
+    knows what it did before."""
+    stats = view.about.stats
+    if stats is None or (stats.done <= view.done and stats.failed <= view.failed):
+        return view
+    return msgspec.structs.replace(view, done=max(view.done, stats.done), failed=max(view.failed, stats.failed))
 
 
 def shown_name(name: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from trotline.model.outcome import Bury, Done, Retry
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, NO_REQUEST, SlotSeconds, Timing, WorkStats
@@ -44,6 +45,7 @@ class WorkMeter:
         self._began: Seconds | None = None
         self._received = 0
         self._records = 0
+        self._done = self._failed = 0
         self._visits: Counter[str] = Counter()
         self._fetch, self._parse, self._commit = TimingMeter(), TimingMeter(), TimingMeter()
         self.store: Seconds = 0.0
@@ -83,6 +85,8 @@ class WorkMeter:
         for visit in visits:
             request = visit.request
             self._visits[visit.verdict or NO_REQUEST] += 1
+            self._done += isinstance(visit.outcome, Done)
+            self._failed += isinstance(visit.outcome, Retry | Bury)
             self._records += len(visit.records)
             self._received += request.wire
             if request.verdict and request.verdict != Kind.REFUSED:
@@ -125,6 +129,8 @@ class WorkMeter:
             received=self._received,
             records=self._records,
             visits=dict(self._visits),
+            done=self._done,
+            failed=self._failed,
             fetch=self._fetch.timing(),
             parse=self._parse.timing(),
             commit=self._commit.timing(),

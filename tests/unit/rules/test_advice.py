@@ -83,6 +83,20 @@ def test_one_chain_is_named():
     assert told(advise(progress(), summary(MANY, 1, chains=1, rate=5.0, leased=1, **IDLE))) == ("chains", 0)
 
 
+def test_lanes_that_all_rest_after_failures_are_named_whatever_was_measured_before():
+    down = {"rests_for": 27.0, "why": "20 failures in a row", "trouble": 0.9}
+    lanes = [lane("a.example", **down | {"rests_for": 80.0}), lane("b.example", **down), lane("c.example", waiting=0)]
+    for rate in (0.01, 2.0):
+        found = advise(progress(), summary(lanes, rate=rate, **IDLE))
+        assert told(found) == ("rest", 0)
+        assert found.sentence == "all 2 lanes with tasks rest: 20 failures in a row at b.example; next attempt in 27 s"
+        assert found.explained
+    one_works = [*lanes, lane("d.example", interval=0.5)]
+    assert "rest:" not in advise(progress(), summary(one_works, rate=2.0, **IDLE)).sentence
+    finds_its_rate = [lane(rests_for=2.0, why="rate limited")]
+    assert "rest:" not in advise(progress(), summary(finds_its_rate, rate=2.0, **IDLE)).sentence
+
+
 def test_the_retry_budget_is_named_when_only_retries_are_left():
     lanes = [lane(waiting=60, retry_credit=0.2, trouble=0.9), lane("calm.example", waiting=0)]
     found = advise(progress(), summary(lanes, rate=0.2, busy=0.1, no_lease=0.9))

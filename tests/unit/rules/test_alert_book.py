@@ -108,6 +108,16 @@ def test_an_alert_with_a_time_to_clear_is_over_after_it() -> None:
     assert play.alert.state is AlertState.RESOLVED
 
 
+def test_what_is_over_for_certain_does_not_wait_for_its_time_to_clear() -> None:
+    play = Play()
+    lost = finding("worker", object="w-1", clear_after=300.0)
+    play.after(0, lost)
+    play.after(5, finding("worker", object="w-1", level=Level.OVER), finding("worker", object="w-2", level=Level.OVER))
+    assert play.alert.state is AlertState.RESOLVED
+    play.after(5, lost)
+    assert play.alert.state is AlertState.FIRING
+
+
 def test_at_the_end_of_a_job_what_is_not_found_is_over_and_nothing_stays_pending() -> None:
     play = Play()
     play.after(0, finding("worker", object="w"), finding("deadline", lasting=600.0))

@@ -219,3 +219,12 @@ def test_points_of_a_young_job_begin_with_nothing() -> None:
     now = look(0.1, waiting=5, done=10, tallies={"records": 1, "retry: 503": 30})
     sample = JobSample(job=JOB, progress=now, points=[Point(0), point_of(now, 1)], commit_p95=0.1)
     assert "errors" in {each.rule for each in findings(sample, USUAL) if each.level is Level.FIRES}
+
+
+def test_lanes_that_all_rest_are_an_alert_after_two_minutes() -> None:
+    working = history(10, waiting=500, done=healthy)
+    lanes = found(working, resting="all 2 lanes with tasks rest: 20 failures in a row at a.example")["lanes"]
+    assert (lanes.severity, lanes.lasting) == (Severity.CRITICAL, 120.0)
+    assert "trotline resume shop-1 --lane HOST" in lanes.text
+    assert found(working, resting="") == {}
+    assert found(working, resting=None) == {}, "while a lane is probed, nothing is known"

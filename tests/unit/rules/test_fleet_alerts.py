@@ -86,8 +86,13 @@ def test_a_field_that_is_filled_less_often_fires(points: float, level: Level) ->
 def test_a_lost_worker_is_found_for_a_quarter_of_an_hour() -> None:
     [lost] = found(lost=[LostWorker("w-1", 20.0, 7, rescued=False)])
     assert (lost.object, lost.clear_after) == ("w-1", 300.0)
-    assert "silent for 20 s without leaving the job; it holds 7 tasks" == lost.text
+    assert lost.text == "no heartbeat since 00:00:40 UTC, and it did not leave; it holds 7 tasks"
     assert found(lost=[LostWorker("w-1", 901.0, 7, rescued=False)]) == []
+
+
+def test_a_worker_that_beats_again_is_over_at_once() -> None:
+    [back] = found(living=["w-1"])
+    assert (back.rule, back.object, back.level) == ("worker", "w-1", Level.OVER)
 
 
 def timing(**seconds: int) -> Timing:

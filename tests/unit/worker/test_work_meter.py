@@ -67,6 +67,7 @@ def test_visits_records_bytes_and_timings_are_counted():
     stats = figures([lease(token) for token in range(1, 9)], SlowFetcher(0.2, answer))
 
     assert sum(stats.visits.values()) == 8 and stats.visits["ok"] == 7, stats.visits
+    assert (stats.done, stats.failed) == (7, 1)
     assert stats.records == 7
     assert stats.received == sum(len(_page(lease(token).task).body) for token in range(1, 9) if token != 3)
     assert stats.fetch.count == 8 and stats.fetch.total == pytest.approx(1.6, abs=0.001)

@@ -39,6 +39,7 @@ from trotline.ports.console import MOST_CHAINS
 from trotline.rules import grave_view, notes, pool_moves, redaction
 from trotline.rules.chains import shown_counts
 from trotline.rules.stored_values import bounded
+from trotline.rules.worker_info import with_own_counts
 
 _PAGE = 500
 
@@ -128,7 +129,8 @@ class RedisConsole:
         for view in (each for some in found for each in some):
             other = merged.get(view.name)
             merged[view.name] = view if other is None else _together(view, other)
-        return list(merged.values())
+        # Once, for all shards together.
+        return list(map(with_own_counts, merged.values()))
 
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         return await in_flight(self._shards, limit, self.job.rules.redact)

@@ -3,7 +3,7 @@
 import sqlite3
 
 from trotline.adapters.sqlite.lane_row import decode_pace, encode_pace
-from trotline.adapters.sqlite.schema import CANCELLED, FULL, PAUSED, READY, RESTING
+from trotline.adapters.sqlite.schema import CANCELLED, FULL, PAUSED, READY, RESTING, RUNNING
 from trotline.adapters.sqlite.transaction import Turn, living
 from trotline.model.job import LanePace, State
 from trotline.model.pace import Pace
@@ -23,6 +23,10 @@ def want(turn: Turn, lane: str | None, wanted: int) -> None:
             turn.release_lanes()
         return
     row = turn.lane_named(lane)
+    if wanted == RUNNING and row.paused == RUNNING and row.pace.rest_until > turn.now:
+        row.pace = pace.probed_now(row.pace, turn.now)
+        _check_again(turn, row.pace_id)
+        row.changed_elsewhere()
     row.paused = wanted
     if wanted == PAUSED:
         row.pace = lane_sharing.withdrawn(row.pace, turn.name)
@@ -45,10 +49,15 @@ def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:
         "INSERT INTO pace (id, name, lane) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET lane = excluded.lane",
         (found[0], name, encode_pace(lane)),
     )
+    _check_again(turn, found[0])
+
+
+def _check_again(turn: Turn, pace_id: int) -> None:
+    """Waiting lanes of all jobs that share this pace."""
     turn.db.execute(
         f"UPDATE lane SET state = {READY} WHERE pace = ? AND state IN ({RESTING}, {FULL})"
         f" AND paused <> {PAUSED} AND best IS NOT NULL",
-        (found[0],),
+        (pace_id,),
     )
 
 

@@ -11,7 +11,7 @@ from trotline.adapters.sqlite.transaction import Held, Turn
 from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
-from trotline.rules.worker_info import read_info, shown_name
+from trotline.rules.worker_info import read_info, shown_name, with_own_counts
 
 KEPT_BY = " kept by "
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
@@ -43,13 +43,15 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
     )
     known = db.execute("SELECT id, seen_at, done, failed, about FROM worker WHERE job = ? ORDER BY id", (job,))
     return [
-        WorkerView(
-            name=shown_name(name),
-            silent_for=max(0.0, now - seen_at),
-            leased=leased.get(name, 0),
-            done=done,
-            failed=failed,
-            about=read_info(about or b""),
+        with_own_counts(
+            WorkerView(
+                name=shown_name(name),
+                silent_for=max(0.0, now - seen_at),
+                leased=leased.get(name, 0),
+                done=done,
+                failed=failed,
+                about=read_info(about or b""),
+            )
         )
         for name, seen_at, done, failed, about in known
     ]

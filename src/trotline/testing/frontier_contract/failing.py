@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from trotline.model.job import State
 from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.outcome import Bury, Retry
 from trotline.model.time import Seconds
@@ -121,6 +122,23 @@ class FailPromises:
 
         assert len(await lease_all(frontier, "w", limit=10)) == 10
         assert (await lane_view(frontier)).rests_for == 0
+
+    async def test_f16_an_operator_ends_a_rest_and_one_probe_goes_out(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(50))
+        await fail(frontier)
+        before = (await lane_view(frontier)).rests_for
+
+        await operator.steer(State.PAUSED, SHOP)
+        await operator.steer(State.RUNNING, SHOP)
+        assert (await lane_view(frontier)).rests_for > 0, "the end of a pause does not end what the site asked for"
+        await operator.steer(State.RUNNING, SHOP)
+
+        assert (await lane_view(operator)).rests_for == 0
+        [probe] = await frontier.lease("w", 10)
+        assert await operator.lease("v", 10) == [], "one probe at a time"
+        await end(frontier, "w", probe, Bury("broken: 503"), LaneFeedback(Kind.BROKEN))
+        assert (await lane_view(frontier)).rests_for > before, "it failed: the next pause is longer"
 
     async def test_f16_a_probe_that_vanishes_is_followed_by_another(self, bench: Bench) -> None:
         frontier = await bench.open()

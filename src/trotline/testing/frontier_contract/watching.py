@@ -74,6 +74,21 @@ class WatchPromises:
         await frontier.beat("idle", later)
         assert (await workers(operator))["idle"].about == later
 
+    async def test_f5_a_worker_that_was_silent_and_is_back_has_its_own_counts(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        await finish(frontier, "w", [await lease_one(frontier, "w")], Kind.OK)
+        assert (await workers(operator))["w"].done == 1
+        bench.jump(RESCUED_WITHIN)
+        await lease_one(operator, "other")
+
+        await frontier.beat("w", WorkerInfo(stats=WorkStats(uptime=60.0, done=1, failed=2)))
+        await finish(frontier, "w", [await lease_one(frontier, "w")], Kind.OK)
+        await frontier.beat("w", WorkerInfo(stats=WorkStats(uptime=65.0, done=2, failed=2)))
+
+        back = (await workers(operator))["w"]
+        assert (back.done, back.failed) == (2, 2)
+
     async def test_f5_whoever_left_or_was_rescued_is_no_longer_shown(self, bench: Bench) -> None:
         frontier, operator = await bench.open(), await bench.again()
         await frontier.put(tasks(2))

@@ -48,6 +48,8 @@ class SteeredJob(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks of a lane that was cancelled; they can be revived."""
     lifted: str
     """The limit that the job had reached, and that was lifted."""
+    rest_ended: bool = False
+    """The lane rested after failures or a 429: one probe goes out now."""
 
 
 class ForgetQuery(msgspec.Struct, frozen=True):
@@ -84,7 +86,14 @@ def steering(verb: Verb) -> Handler:
             done = await steer(opened.console, job, verb, asked.lane)
         call.site.snapshots.forget(name)
         call.site.index.forget_list()
-        return SteeredJob(job=name, lane=asked.lane, before=done.before, buried=done.buried, lifted=done.lifted)
+        return SteeredJob(
+            job=name,
+            lane=asked.lane,
+            before=done.before,
+            buried=done.buried,
+            lifted=done.lifted,
+            rest_ended=done.rest_ended,
+        )
 
     return handler
 
@@ -105,7 +114,7 @@ async def forget(call: Call) -> ForgottenJob:
 
 _SAYS = {
     Verb.PAUSE: "Hand out no more tasks of the job, or of one lane; what is in flight ends as usual.",
-    Verb.RESUME: "Go on after pause, drain or cancel; a limit that was reached is lifted.",
+    Verb.RESUME: "Go on after pause, drain or cancel; a limit that was reached is lifted. A lane that rests is probed.",
     Verb.DRAIN: "Finish what waits and admit nothing new.",
     Verb.CANCEL: "End the job: workers leave it, what waits is kept. Of a lane: what waits is buried.",
 }

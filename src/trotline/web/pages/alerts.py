@@ -13,6 +13,7 @@ _PAGES = {
     "errors": ("#errors", "its errors"),
     "blocks": ("/graveyard?why=blocked", "what was blocked"),
     "stalled": ("/lanes", "its lanes"),
+    "lanes": ("/lanes", "its lanes"),
     "empty": ("/graveyard", "its graveyard"),
     "deadline": ("#limits", "what limits it"),
     "proxies": ("/proxies", "its proxies"),

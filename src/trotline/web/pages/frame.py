@@ -19,7 +19,7 @@ _SAID = {
     "drain": "Draining: what waits is visited, new links are not admitted.",
     "cancel": "Cancelled: its workers leave it. Nothing is deleted; resume goes on.",
     "lane-pause": "The lane is paused.",
-    "lane-resume": "The lane is resumed.",
+    "lane-resume": "The lane is resumed; if it rested, one probe goes out now.",
     "lane-cancel": "The lane is cancelled: what waited in it is in the graveyard, and can be revived.",
     "pace": "The pace is set, for every job of this frontier.",
     "pace-lifted": "The pace of the spider holds again.",

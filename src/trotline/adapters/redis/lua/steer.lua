@@ -42,6 +42,12 @@ elseif verb == "cancelled" then
   local _, unfinished = chains().tend()
   if has_waiting(lane) or unfinished then more = 1 end
 else
+  if verb == "running" and lane[STATE] == RUNNING and lane[REST] > now then
+    -- One probe goes out, and the next rest is longer if that fails.
+    lane[REST] = now
+    change(lane)
+    wake_others(lane, true)
+  end
   if lane[STATE] == DRAINING then book.draining = book.draining - 1 end
   if verb == "draining" then book.draining = book.draining + 1 end
   lane[STATE] = STATES[verb]
