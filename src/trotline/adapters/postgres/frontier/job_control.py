@@ -82,4 +82,5 @@ async def lane_pace(db: Connection, name: str, now: Moment) -> LanePace | None:
         limit=lane.limit,
         rests_for=rests_for,
         why=lane.rest_why if rests_for else "",
+        retry_credit=pace.capped_credit(lane, now),
     )

@@ -16,6 +16,7 @@ from trotline.rules.worker_info import read_info, shown_name
 _PROGRESS = """
 SELECT c.waiting, c.leased, c.done, c.dead, j.started_at, j.sealed, j.finished_at, j.paused, j.budget,
     (SELECT count(*) FROM late_{n} WHERE due > $2) AS delayed,
+    greatest((SELECT max(due) FROM late_{n}) - $2, 0) AS due_in,
     ARRAY(SELECT name FROM tally WHERE job = {n} GROUP BY name ORDER BY name) AS names,
     ARRAY(SELECT sum(n)::bigint FROM tally WHERE job = {n} GROUP BY name ORDER BY name) AS counts,
     ARRAY(SELECT name FROM example WHERE job = {n} ORDER BY name) AS shown,
@@ -45,6 +46,7 @@ async def progress(db: Connection, job: int, now: Moment, redact: Sequence[str])
         done=row["done"],
         dead=row["dead"],
         delayed=row["delayed"],
+        due_in=row["due_in"],
         tallies=dict(zip(row["names"], row["counts"], strict=True)),
         examples={name: redaction.url(url, redact) for name, url in examples.items()},
         started_at=row["started_at"],
