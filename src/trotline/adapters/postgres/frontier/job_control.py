@@ -3,7 +3,7 @@
 import msgspec
 
 from trotline.adapters.postgres.frontier.lane_row import decode_pace, encode_pace
-from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
+from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED, RUNNING
 from trotline.adapters.postgres.frontier.transaction import Turn, living
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Budget, LanePace, State
@@ -26,6 +26,9 @@ async def want(turn: Turn, lane: str | None, wanted: int) -> None:
         return
     await turn.lock_named([lane])
     row = turn.lane_named(lane)
+    if wanted == RUNNING and row.paused == RUNNING and row.pace.rest_until > turn.now:
+        row.pace = pace.probed_now(row.pace, turn.now)
+        await _check_again(turn, row.pace_id)
     row.paused = wanted
     if wanted == PAUSED:
         row.pace = lane_sharing.withdrawn(row.pace, turn.name)
@@ -55,13 +58,18 @@ async def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:
     number, packed = await turn.db.fetchrow("SELECT id, lane FROM pace WHERE name = $1 FOR NO KEY UPDATE", name)
     lane = lane_sharing.ordered(decode_pace(packed), bounds, turn.now, HORIZON)
     await turn.db.execute("UPDATE pace SET lane = $2 WHERE id = $1", number, encode_pace(lane))
+    await _check_again(turn, number)
+    turn.woke = True
+
+
+async def _check_again(turn: Turn, pace_id: int) -> None:
+    """Waiting lanes of all jobs that share this pace."""
     await turn.db.execute(
         "UPDATE turn SET ready_at = $2 WHERE ready_at > $2 AND lane = ANY(ARRAY("
         f"SELECT id FROM lane WHERE pace = $1 AND paused <> {PAUSED}))",
-        number,
+        pace_id,
         turn.now,
     )
-    turn.woke = True
 
 
 async def lane_pace(db: Connection, name: str, now: Moment) -> LanePace | None:

@@ -11,7 +11,7 @@ from trotline.model.job import Budget, Progress, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.console import MOST_CHAINS
 from trotline.rules import redaction
-from trotline.rules.worker_info import read_info, shown_name
+from trotline.rules.worker_info import read_info, shown_name, with_own_counts
 
 _PROGRESS = """
 SELECT c.waiting, c.leased, c.done, c.dead, j.started_at, j.sealed, j.finished_at, j.paused, j.budget,
@@ -61,13 +61,15 @@ async def progress(db: Connection, job: int, now: Moment, redact: Sequence[str])
 async def workers(db: Connection, job: int, now: Moment) -> list[WorkerView]:
     """All workers that did not leave."""
     return [
-        WorkerView(
-            name=shown_name(name),
-            silent_for=max(0.0, now - beat_at),
-            leased=leased,
-            done=done,
-            failed=failed,
-            about=read_info(about or b""),
+        with_own_counts(
+            WorkerView(
+                name=shown_name(name),
+                silent_for=max(0.0, now - beat_at),
+                leased=leased,
+                done=done,
+                failed=failed,
+                about=read_info(about or b""),
+            )
         )
         for name, beat_at, done, failed, about, leased in await db.fetch(_WORKERS, job)
     ]
