@@ -36,6 +36,7 @@ AUTHOR = "author"
 """Meets only what the author, the operator or we ourselves wrote."""
 
 PATTERNS = {
+    "adapters/amqp/address.py:_BOOKS": AUTHOR,
     "adapters/files/table_cells.py:_FORMULA": "match",
     "adapters/files/table_cells.py:_NUMBER": "fullmatch",
     "adapters/browser/errors.py:_BODY_REASON": "search",

@@ -130,9 +130,9 @@ async def _whereabouts(
     best = UNKNOWN
     for lane in lanes:
         there_now = await console.whereabouts(Task(url=address.url, route="", lane=lane, fingerprint=number))
-        if there_now.state not in ("unknown", "ended"):
+        if there_now.state not in ("unknown", "ended", "shelved"):
             return there_now
-        best = there_now if there_now.state == "ended" else best
+        best = there_now if there_now.state != "unknown" else best
     return best
 
 

@@ -277,7 +277,8 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The current state of a task, for `trotline trace`."""
 
     state: str
-    """"waiting", "delayed", "leased", "dead", "ended" (visited; only its fingerprint is kept) or "unknown"."""
+    """"waiting", "delayed", "leased", "dead", "ended" (visited; only its fingerprint is kept), "shelved" (at a broker,
+    which cannot be searched; or ended) or "unknown"."""
     due_in: Seconds = 0.0
     attempt: int = 0
     parent: str = ""

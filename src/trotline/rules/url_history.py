@@ -127,7 +127,7 @@ def story_of(facts: Facts) -> Story:
 
 
 def _foremost(identities: Sequence[Identity]) -> Identity | None:
-    for state in (*_LIVING, "ended"):
+    for state in (*_LIVING, "shelved", "ended"):
         for identity in identities:
             if identity.whereabouts.state == state:
                 return identity
@@ -148,6 +148,9 @@ def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow 
         if last.outcome == "bury":
             return Fate.DEAD, last.why, last
         return (Fate.DROPPED, last.why, last) if last.why else (Fate.READ, "", last)
+    if identity is not None and identity.whereabouts.state == "shelved" and not visits:
+        # No visit of it is known: it waits at the broker.
+        return Fate.WAITING, "", None
     if identity is not None or visits or facts.rejected:
         return Fate.ENDED, "", None
     if refused:

@@ -64,6 +64,12 @@ def test_a_page_that_ended_without_a_line_is_only_known_to_have_ended():
     assert story_of(facts(visit(1, "retry"), states={"product": "ended"})).fate == Fate.ENDED
 
 
+def test_a_task_that_may_be_at_a_broker_waits_if_no_visit_of_it_is_known() -> None:
+    assert story_of(facts(states={"product": "shelved"})).fate == Fate.WAITING
+    assert story_of(facts(visit(1), states={"product": "shelved"})).fate == Fate.READ
+    assert story_of(facts(visit(1, "retry"), states={"product": "shelved"})).fate == Fate.ENDED
+
+
 def test_a_url_that_nobody_met_is_refused_or_was_never_seen():
     assert (story_of(facts(refusal="host")).fate, story_of(facts(refusal="host")).why) == (Fate.REFUSED, "host")
     assert story_of(facts(states={"product": "unknown"})).fate == Fate.NEVER
