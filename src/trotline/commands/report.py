@@ -25,6 +25,7 @@ from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
+from trotline.rules.series import Point
 from trotline.rules.warnings import warnings
 
 SHOW_EVERY: Seconds = 0.5
@@ -78,6 +79,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Why tasks of lanes with a proxy pool wait."""
     down: dict[str, list[DownMember]] = {}
     """Proxies that fail by themselves, by pool; only in the last report of a job."""
+    points: tuple[Point, ...] = ()
+    """What others observed of the whole job before, the oldest first."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,10 +12,13 @@ from trotline.commands.background_view import in_background
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
+from trotline.coordinator.observer import Observer
 from trotline.model.job import Job
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
+from trotline.rules.series import FINEST, Point
 
 COUNT_EVERY: Seconds = 2.0
 """How often it is asked what waits for a writer."""
@@ -24,7 +28,8 @@ async def look(frontier_url: str, job: Job) -> Report:
     opened = await backends.open_frontier(frontier_url, job)
     try:
         async with pool_watch(frontier_url) as pools:
-            return await _counted(frontier_url, await Reporter(opened, whole=True, pools=pools).report())
+            report = await Reporter(opened, whole=True, pools=pools).report()
+            return await _counted(frontier_url, msgspec.structs.replace(report, points=await _points(opened)))
     finally:
         await opened.close()
 
@@ -40,7 +45,7 @@ async def watch(
     the job's console."""
     opened = await backends.open_frontier(frontier_url, job)
     enough = enough or asyncio.Event()
-    waiting = await _unwritten(frontier_url, job)
+    waiting, points = await _unwritten(frontier_url, job), await _points(opened)
 
     async def count() -> None:
         nonlocal waiting
@@ -49,7 +54,7 @@ async def watch(
             waiting = await _unwritten(frontier_url, job)
 
     def shown(report: Report) -> None:
-        show(msgspec.structs.replace(report, unwritten=waiting))
+        show(msgspec.structs.replace(report, unwritten=waiting, points=points))
         if ending_of(report.progress, report.job.rules) is not None:
             enough.set()
 
@@ -67,6 +72,11 @@ async def watch(
             return await _counted(frontier_url, await reporter.report())
     finally:
         await opened.close()
+
+
+async def _points(opened: OpenJob) -> tuple[Point, ...]:
+    """With them the first estimate is that of the dashboard."""
+    return tuple(await Observer(opened.console, time.monotonic).series(FINEST))
 
 
 async def _counted(frontier_url: str, report: Report) -> Report:
