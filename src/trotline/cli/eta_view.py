@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from trotline.coordinator.outlook import living, no_estimate
-from trotline.rules.eta import Range, Sample, Unknown, estimate, remember
+from trotline.coordinator.outlook import living, no_estimate, of_series
+from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, estimate, remember
 from trotline.rules.eta_loads import delays_of, load_of
+from trotline.rules.series import Point, point_of
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -17,21 +18,32 @@ class Outlook:
         self._max_pages = max_pages
         self._samples: tuple[Sample, ...] = ()
         self._ended_before: int | None = None
+        self._points: list[Point] = []
+        """Of a whole job."""
 
     def update(self, report: "Report") -> Range | Unknown:
         progress = report.progress
+        if report.whole:
+            return self._of_whole(report)
         ended = progress.done + progress.dead
         if self._ended_before is None:
             self._ended_before = ended
-        if not self._samples and report.whole:
-            # The whole job, met in the middle of its life: until we have seen some of it, its average must do.
-            self._samples = (Sample(0.0, 0, progress.admitted),)
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
-        alive = not report.whole or report.ours > 0 or living(report.crew) > 0
-        if reason := no_estimate(progress, report.held_back, alive=alive):
+        if reason := no_estimate(progress, report.held_back, alive=True):
             return reason
         remaining, loads = progress.waiting + progress.leased, map(load_of, report.lanes)
         return estimate(self._samples, remaining, loads, self._pages_left(ended), delays_of(progress))
+
+    def _of_whole(self, report: "Report") -> Range | Unknown:
+        """As the dashboard and the alerts estimate it: from what was observed before, and what was seen here."""
+        progress = report.progress
+        alive = report.ours > 0 or living(report.crew) > 0
+        points = self._points or list(report.points)
+        found = of_series(points, progress, report.lanes, report.held_back, alive=alive)
+        now = point_of(progress, living(report.crew))
+        since = now.at - 2 * max(WINDOWS)
+        self._points = [point for point in points if since <= point.at < now.at] + [now]
+        return found
 
     def _pages_left(self, ended: int) -> int | None:
         if self._max_pages is None:

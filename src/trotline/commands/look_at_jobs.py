@@ -13,7 +13,8 @@ def state(progress: Progress, *, alive: bool = True) -> str:
         return FINISHED
     if progress.state is not State.RUNNING:
         return progress.state.value
-    return State.RUNNING.value if progress.leased and alive else UNFINISHED
+    # Between two starts of a slow lane no task is leased.
+    return State.RUNNING.value if alive and progress.leased + progress.waiting else UNFINISHED
 
 
 def rejected(progress: Progress) -> int:

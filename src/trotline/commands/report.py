@@ -26,6 +26,7 @@ from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
+from trotline.rules.series import Point
 from trotline.rules.warnings import warnings
 
 SHOW_EVERY: Seconds = 0.5
@@ -81,6 +82,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Proxies that fail by themselves, by pool; only in the last report of a job."""
     inbox: InboxStatus | None = None
     """Of the settings; None: there is none, it cannot be read, or it was not asked for."""
+    points: tuple[Point, ...] = ()
+    """What others observed of the whole job before, the oldest first."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 

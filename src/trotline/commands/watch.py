@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,10 +13,13 @@ from trotline.commands.inbox import look as look_at_inbox
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
+from trotline.coordinator.observer import Observer
 from trotline.model.job import Job
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
+from trotline.rules.series import FINEST, Point
 
 COUNT_EVERY: Seconds = 2.0
 """How often it is asked what waits for a writer, and in the inbox."""
@@ -25,7 +29,9 @@ async def look(frontier_url: str, job: Job, inbox_url: str = "") -> Report:
     opened = await backends.open_frontier(frontier_url, job)
     try:
         async with pool_watch(frontier_url) as pools:
-            return await _counted(frontier_url, inbox_url, await Reporter(opened, whole=True, pools=pools).report())
+            report = await Reporter(opened, whole=True, pools=pools).report()
+            report = msgspec.structs.replace(report, points=await _points(opened))
+            return await _counted(frontier_url, inbox_url, report)
     finally:
         await opened.close()
 
@@ -43,6 +49,7 @@ async def watch(
     opened = await backends.open_frontier(frontier_url, job)
     enough = enough or asyncio.Event()
     waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
+    points = await _points(opened)
 
     async def count() -> None:
         nonlocal waiting, inbox
@@ -51,7 +58,7 @@ async def watch(
             waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
 
     def shown(report: Report) -> None:
-        show(msgspec.structs.replace(report, unwritten=waiting, inbox=inbox))
+        show(msgspec.structs.replace(report, unwritten=waiting, inbox=inbox, points=points))
         if ending_of(report.progress, report.job.rules) is not None:
             enough.set()
 
@@ -69,6 +76,11 @@ async def watch(
             return await _counted(frontier_url, inbox_url, await reporter.report())
     finally:
         await opened.close()
+
+
+async def _points(opened: OpenJob) -> tuple[Point, ...]:
+    """With them the first estimate is that of the dashboard."""
+    return tuple(await Observer(opened.console, time.monotonic).series(FINEST))
 
 
 async def _counted(frontier_url: str, inbox_url: str, report: Report) -> Report:

@@ -69,8 +69,8 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     visits: dict[str, _Count] = {}
     """By verdict, as in the ledger; see NO_REQUEST."""
     done: _Count = 0
-    """Leases that it settled as done; `failed`: as retried or buried. As in `WorkerView`, but not lost with the entry of
-    a worker that was silent for too long."""
+    """Leases that it settled as done; `failed`: as retried or buried. As in `WorkerView`, where they are lost with the
+    entry of a worker that was silent for too long."""
     failed: _Count = 0
     fetch: Timing = Timing()
     parse: Timing = Timing()

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from trotline.commands.look_at_jobs import UNFINISHED, rejected, state
+from trotline.commands.look_at_jobs import rejected, state
 from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.outlook import living
-from trotline.model.job import Job, Progress, State, WorkerView
+from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Range, Unknown
 
@@ -87,7 +87,7 @@ def job_view(
     number = living(crew)
     return msgspec.structs.replace(
         known_by_name(frontier, job),
-        state=_state(progress, number),
+        state=state(progress, alive=number > 0),
         admitted=progress.admitted,
         waiting=progress.waiting,
         delayed=progress.delayed,
@@ -105,12 +105,6 @@ def job_view(
         deadline_in=_deadline_in(job, progress),
         finished_at=None if progress.finished_at is None else iso(progress.finished_at),
     )
-
-
-def _state(progress: Progress, workers: int) -> str:
-    """Between two starts of a slow lane no task is leased: with a worker it is running all the same."""
-    found = state(progress, alive=workers > 0)
-    return State.RUNNING.value if found == UNFINISHED and workers and progress.waiting else found
 
 
 def _deadline_in(job: Job, progress: Progress) -> Seconds | None:

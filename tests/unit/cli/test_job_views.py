@@ -10,9 +10,12 @@ from trotline.cli.jobs import facts, outlook, table
 from trotline.cli.status import Look
 from trotline.cli.summary import summarise
 from trotline.cli.workers_view import crew_table, remark
+from trotline.commands.look_at_jobs import state
 from trotline.commands.report import Report
+from trotline.coordinator.outlook import of_series
 from trotline.model.job import Job, Progress, State, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
+from trotline.rules.series import Point
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0, version="aaaaaaaaaaaa")
 
@@ -92,9 +95,11 @@ def test_the_table_of_jobs_names_every_state():
 
 def whole(elapsed: float, **more: object) -> Report:
     crew = [worker(silent_for=more.pop("silent_for", 1.0))]
+    more.setdefault("now", elapsed)
+    points = more.pop("points", ())
     return Report(
         job=JOB, progress=books(sealed=True, **more), lanes=[], pages_per_second=1.0, found=0, errors={},
-        held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True, crew=crew,
+        held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True, crew=crew, points=points,
     )  # fmt: skip
 
 
@@ -102,6 +107,20 @@ def test_the_first_look_at_a_job_takes_its_whole_life_for_the_rate():
     found = Outlook().update(whole(100.0, waiting=100, done=100))
     assert isinstance(found, Range)
     assert found.low < 100.0 < found.high
+
+
+def test_one_look_estimates_as_the_dashboard_from_what_was_observed():
+    """Fast for most of its life, and slow for the last minutes: the average would be far too optimistic."""
+    points = tuple(Point(at=at, waiting=1000, done=9000 + (at - 9000) // 60) for at in range(9000, 10_000, 5))
+    report = whole(10_000.0, waiting=983, done=9017, points=points)
+    alike = of_series(points, report.progress, [], "", alive=True)
+    assert Outlook().update(report) == alike
+    assert isinstance(alike, Range) and alike.low > 10 * 983 * 10_000 / 9017, "not that of its whole life"
+
+
+def test_a_job_with_a_worker_is_running_between_two_starts_of_a_slow_lane():
+    assert state(books(waiting=5), alive=True) == "running"
+    assert state(books(waiting=5), alive=False) == "unfinished"
 
 
 def test_a_job_whose_workers_are_dead_has_no_end_in_sight():
