@@ -1,7 +1,7 @@
 """The consequences of an outage for a job: no estimate, and what to do."""
 
 from trotline.cli.suggested_commands import file_of, same
-from trotline.coordinator.outlook import outage
+from trotline.coordinator.outlook import PATIENT, outage
 from trotline.model.job import Job
 
 
@@ -10,4 +10,4 @@ def remedy(held_back: str, job: Job) -> str:
     if outage(held_back) is None:
         return ""
     doctor = same("doctor", file_of(job.spider))
-    return f"nothing is lost, and workers go on by themselves when it answers; check it: {doctor}"
+    return f"{PATIENT}; check it: {doctor}"

@@ -8,6 +8,7 @@ from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
 from trotline.config.urls import public
 from trotline.coordinator import outlook
+from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.observer import Observer
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds
@@ -62,7 +63,7 @@ async def report(plan: AdvisePlan) -> AdviceReport:
         ends = await _ends(opened, progress, crew)
     finally:
         await opened.close()
-    return made(plan, progress, summary, ends)
+    return made(plan, progress, summary, ends, outlook.outage_text(held_back_by(crew)))
 
 
 async def look(
@@ -84,8 +85,10 @@ async def look(
     return progress, crew, await observer.measure(progress, crew, summary)
 
 
-def made(plan: AdvisePlan, progress: Progress, summary: JobSummary, ends: Range | Unknown) -> AdviceReport:
-    advice, measured = advise(progress, summary), flow(summary.steps)
+def made(
+    plan: AdvisePlan, progress: Progress, summary: JobSummary, ends: Range | Unknown, outage: str = ""
+) -> AdviceReport:
+    advice, measured = advise(progress, summary, outage), flow(summary.steps)
     files = backends.is_local(plan.frontier), backends.is_local(plan.sink)
     remaining = progress.waiting + progress.leased
     compared: list[Option] = []

@@ -16,7 +16,9 @@ from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.config.urls import public
+from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.observer import OBSERVE_EVERY, Observer
+from trotline.coordinator.outlook import outage_text
 from trotline.errors import FrontierError, TrotlineError
 from trotline.model.job import Job, WorkerView
 from trotline.model.time import Seconds
@@ -204,7 +206,7 @@ class _Fleet:
         if seen.progress.finished_at is not None:
             await self._forget()
             return None, True
-        return advise(seen.progress, seen.summary), False
+        return advise(seen.progress, seen.summary, outage_text(held_back_by(seen.crew))), False
 
     _elsewhere = 0
     """Workers of the job on other machines, or started by others."""

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.observer import Observation
-from trotline.coordinator.outlook import living
+from trotline.coordinator.outlook import living, outage_text
 from trotline.model.metrics import JobGauges
 from trotline.rules.advice import Advice, advise
 from trotline.rules.alerts import RULES, DownShare
@@ -15,7 +16,7 @@ from trotline.rules.metric_boards import gauges_of
 def gauges(observation: Observation, firing: Collection[str], down: Mapping[str, DownShare]) -> JobGauges:
     """`firing`: rules of alerts. `down`: proxies, by pool."""
     progress = observation.progress
-    advice = advise(progress, observation.summary)
+    advice = advise(progress, observation.summary, outage_text(held_back_by(observation.crew)))
     return msgspec.structs.replace(
         gauges_of(progress),
         workers=living(observation.crew),

@@ -29,6 +29,10 @@ def outage_text(held_back: str) -> str:
     return held_back if outage(held_back) is not None else ""
 
 
+PATIENT = "nothing is lost, and workers go on by themselves when it answers"
+"""What an outage means for a job."""
+
+
 def no_estimate(progress: Progress, held_back: str, *, alive: bool) -> Unknown | None:
     """Why a guess from the past would be wrong; None if it may be made. `alive`: are there workers?"""
     if progress.paused:

@@ -34,6 +34,7 @@ from trotline.rules.fleet_flow import FleetFlow, HostsUse, flow
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import all_rest
 
+OUTAGE = "outage"
 OLD: Seconds = 120.0
 """Older figures say nothing about now."""
 HARDLY = 0.1
@@ -84,9 +85,13 @@ def scale(advice: Advice) -> Scale:
     )
 
 
-def advise(progress: Progress, summary: JobSummary) -> Advice:
+def advise(progress: Progress, summary: JobSummary, outage: str = "") -> Advice:
+    """`outage`: the server that most workers cannot reach."""
     if reason := _no_work(progress):
         return Advice(sentence=reason, limit=NOTHING, wanted_workers=0, gain=0.0, admissible_per_second=0.0)
+    if outage:
+        # Figures from before say nothing about now.
+        return Advice(sentence=f"held back: {outage}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
     if resting := all_rest(summary.lanes, progress.now - summary.at):
         # Whatever was measured before, and however many workers there are. They are kept for when it is over.
         return Advice(sentence=resting, limit=REST, gain=0.0, admissible_per_second=summary.lanes.admissible)

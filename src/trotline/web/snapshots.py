@@ -31,6 +31,8 @@ ENDED_FRESH: Seconds = 30.0
 """The figures of a job that has ended change when it is revived; then its entry in the list changes, too."""
 RATE_WINDOW: Seconds = 15.0
 """Pages per second are those of the last seconds."""
+GAP: Seconds = 3 * OBSERVE_EVERY
+"""Nobody observed the job for longer: the frontier was unreachable, or no process looked."""
 MOST_KEPT = 1000
 PATIENCE: Seconds = 0.5
 """A look waits so long for an observation; then it shows the one before."""
@@ -171,10 +173,14 @@ def _rate(points: list[Point], progress: Progress) -> float | None:
     if progress.finished_at is not None:
         return 0.0
     since = progress.now - RATE_WINDOW
-    # One point before the window, so that it is covered.
+    # One point before the window, so that it is covered; but not from before a gap: an outage is no slow job.
     first = max((place for place, point in enumerate(points) if point.at <= since), default=0)
-    window = [points[first], points[-1]] if len(points) - first >= 2 else []
-    found = rates(window)
+    recent = points[first:]
+    for place in range(len(recent) - 1, 0, -1):
+        if recent[place].at - recent[place - 1].at > GAP:
+            recent = recent[place:]
+            break
+    found = rates([recent[0], recent[-1]] if len(recent) >= 2 else [])
     return round(found[0].ended, 3) if found else None
 
 

@@ -97,6 +97,12 @@ def test_lanes_that_all_rest_after_failures_are_named_whatever_was_measured_befo
     assert "rest:" not in advise(progress(), summary(finds_its_rate, rate=2.0, **IDLE)).sentence
 
 
+def test_an_outage_is_named_and_not_the_figures_from_before_it():
+    away = "sink is unreachable: connection refused (3 of 3 workers)"
+    found = advise(progress(), summary(MANY, 3, rate=20.0, **FULL), away)
+    assert (found.sentence, found.limits, found.wanted_workers) == (f"held back: {away}", (), None)
+
+
 def test_the_retry_budget_is_named_when_only_retries_are_left():
     lanes = [lane(waiting=60, retry_credit=0.2, trouble=0.9), lane("calm.example", waiting=0)]
     found = advise(progress(), summary(lanes, rate=0.2, busy=0.1, no_lease=0.9))

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from trotline.commands.dead_reasons import Burial, burials
+from trotline.coordinator.outlook import outage_text
 from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
 from trotline.rules.advice import advise
@@ -99,7 +100,8 @@ async def page(call: Call) -> web.Response:
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
         signatures=_signatures(progress, found, dead, summary.failures),
-        advice=advise(progress, summary),
+        advice=advise(progress, summary, outage_text(view.held_back)),
+        alarm=bool(outage_text(view.held_back)),
         others=max(0, len(signatures(progress)) - _SIGNATURES),
         cuts=cuts(progress, job.rules.own_limits),
         warnings=warnings(progress.tallies),

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from trotline.coordinator.outlook import outage_text
 from trotline.model.job import Job
 from trotline.rules.advice import advise
 from trotline.rules.alert_texts import unchecked
@@ -89,7 +90,9 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
         unchecked=await unchecked_alerts(site, job),
         firing=len((await site.figures.alerts(job.id)).firing),
-        advice=advised.sentence if (advised := advise(progress, snapshot.summary)).explained else "",
+        advice=advised.sentence
+        if (advised := advise(progress, snapshot.summary, outage_text(view.held_back))).explained
+        else "",
     )
 
 

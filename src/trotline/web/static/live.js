@@ -1,13 +1,14 @@
 // Live figures. The server makes all HTML: this module gets the same page again and replaces the marked parts that
 // changed. Numbers that tick come from the stream of events. Nothing here turns text into HTML.
 const EVERY = 5000;
+const SOON = 2000;
 const STALE = 10000;
 const body = document.body;
 const stream = body.dataset.stream;
 const stale = document.getElementById("stale");
 const news = document.getElementById("news");
 const known = new Map();
-let source = null, timer = 0, heard = performance.now(), shown = performance.now(), asking = null, state = body.dataset.state;
+let source = null, timer = 0, heard = performance.now(), shown = performance.now(), asked = performance.now(), asking = null, state = body.dataset.state;
 
 // Parts
 
@@ -57,6 +58,7 @@ function say(now) {
 function refresh() {
   clearTimeout(timer);
   if (asking || document.hidden) return;
+  asked = performance.now();
   const request = asking = new XMLHttpRequest();
   request.open("GET", location.href);
   request.responseType = "document";
@@ -88,11 +90,8 @@ function hear(event) {
   heard = performance.now();
   const found = JSON.parse(event.data);
   if (Array.isArray(found.jobs)) {
-    const views = new Map(found.jobs.map((view) => [view.job, view]));
-    for (const row of document.querySelectorAll("[data-job]")) {
-      const view = views.get(row.dataset.job);
-      if (view && !view.unreachable) show(row.querySelectorAll("[data-value]"), view);
-    }
+    // The whole page again, and no number alone: the figures of a row and their totals add up.
+    if (performance.now() - asked > SOON) refresh();
   } else if (found.job && !found.job.unreachable) {
     show(document.querySelectorAll("[data-value]"), found.job);
     say(found.job.state);
