@@ -30,6 +30,8 @@ _ATTEMPTS = 6
 """Of a transaction that met a deadlock."""
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _LOCK_WITHIN: Seconds = 10.0
+_IDLE_WITHIN: Seconds = 10.0
+"""A client that stops in the middle of a transaction loses its locks after this."""
 _MARGIN: Seconds = 5.0
 """The server enforces its timeouts; this is for a server that is gone."""
 _PLANS = (
@@ -125,7 +127,7 @@ class Database:
         return (
             f"BEGIN ISOLATION LEVEL {level}; SET LOCAL search_path = {self.address.quoted};"
             f"SET LOCAL statement_timeout = {within}; SET LOCAL lock_timeout = {lock};"
-            f"SET LOCAL idle_in_transaction_session_timeout = {within + lock};"
+            f"SET LOCAL idle_in_transaction_session_timeout = {int(min(_IDLE_WITHIN, self.address.timeout) * 1000)};"
             f"SET LOCAL synchronous_commit = {'on' if durable else 'off'};{_PLANS if plans else ''}"
         )
 

@@ -1,7 +1,10 @@
 """The frontier in PostgreSQL."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Sequence
+
+import asyncpg
 
 from trotline.adapters.postgres.frontier import (
     accounts,
@@ -16,7 +19,7 @@ from trotline.adapters.postgres.frontier.pick_lanes import Nothing
 from trotline.adapters.postgres.frontier.promote import promote
 from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.frontier.vacuum import Vacuum
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
@@ -187,7 +190,15 @@ class PostgresFrontier:
             self._heartbeats[worker] = now
         if now - self._housekept_at >= HOUSEKEEPING:
             self._housekept_at = now
+            await self._rescue()
+
+    async def _rescue(self) -> None:
+        try:
             await workers.rescue(self._store)
+        except FrontierUnreachable as error:
+            # A client that stopped may have a lane locked, for some seconds: others can be leased meanwhile.
+            if not isinstance(error.__cause__, asyncpg.LockNotAvailableError):
+                raise
 
     def _elapsed(self) -> Moment:
         given = self._database.given_now
@@ -206,5 +217,7 @@ class PostgresFrontier:
             )
 
     async def _stop_waiting(self, worker: str) -> None:
-        async with self._database.transaction(durable=False) as db:
-            await db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", self._store.number, worker)
+        # If it fails the row stays until its time is over: that costs some notifications, an error would cost leases.
+        with contextlib.suppress(FrontierError):
+            async with self._database.transaction(durable=False) as db:
+                await db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", self._store.number, worker)

@@ -17,6 +17,7 @@ from trotline.model.time import Moment
 from trotline.rules import pace
 
 T = TypeVar("T")
+_MOST_NAMES = 10_000
 _MOST_LANES = 100_000
 """Names of lanes that are cached."""
 
@@ -45,6 +46,8 @@ class JobStore:
         self.stripe = random.randrange(STRIPES)  # noqa: S311 - spreads writers
         self.tallies: set[str] = set()
         """Names of tallies that are known to exist."""
+        self.examples: set[str] = set()
+        """Names of tallies that are known to have an example."""
         self.wakeups = Wakeups(database)
         self._number = number
         self._lanes: dict[str, int] = {}
@@ -82,15 +85,17 @@ class JobStore:
         """
         await self.open()
 
-        async def whole(db: Connection) -> tuple[T, bool]:
+        async def whole(db: Connection) -> tuple[T, Turn]:
             turn = Turn(db, self, await self.database.now(db) if timed else 0.0)
             result = await step(turn)
             await turn.flush()
-            return result, turn.idle
+            return result, turn
 
         first = self.database.lock_shared(self.number) if shared else ""
-        result, idle = await self.database.run(whole, durable=durable, first=first)
-        if wake and idle:
+        result, turn = await self.database.run(whole, durable=durable, first=first)
+        if len(self.examples) < _MOST_NAMES:
+            self.examples |= turn.noted
+        if wake and turn.idle:
             self.wakeups.notify(self.number)
         return result
 

@@ -24,6 +24,9 @@ ORDER BY p.id FOR NO KEY UPDATE OF p
 """Locks the paces of these lanes, in one order for all transactions. The columns of `lane` may be older than the lock:
 of those only `paused` and `waits` change, and a lease reads them again."""
 
+LOCK_FREE = f"{LOCK} SKIP LOCKED"
+"""Never waits: lanes that other transactions have locked are left out."""
+
 Columns = tuple[int, str, str, int, int, int, int, int, bytes]
 
 

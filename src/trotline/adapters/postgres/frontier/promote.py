@@ -4,17 +4,22 @@ from trotline.adapters.postgres.frontier.task_rows import TASK, TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn
 
 _AT_ONCE = 500
-_DUE = f"""
+_DUE = "SELECT DISTINCT lane FROM (SELECT lane FROM late_{job} WHERE due <= $1 ORDER BY due, id LIMIT $2) d"
+_TAKE = f"""
 DELETE FROM late_{{job}} WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM late_{{job}} WHERE due <= $1 ORDER BY due, id LIMIT {_AT_ONCE} FOR UPDATE SKIP LOCKED
+    SELECT ctid FROM late_{{job}} WHERE due <= $1 AND lane = ANY($3::bigint[]) ORDER BY due, id LIMIT $2
 )) RETURNING {TASK}
 """
 
 
 async def promote(turn: Turn) -> int:
-    """Returns their number. Those that another call promotes at the moment are left to it."""
-    rows = [TaskRow(*row) for row in await turn.db.fetch(_DUE.format(job=turn.job), turn.now)]
-    await turn.lock_lanes(row.lane for row in rows)
+    """Returns their number. Never waits: those of lanes that others have locked are left to the next call."""
+    lanes = await turn.db.fetch(_DUE.format(job=turn.job), turn.now, _AT_ONCE)
+    free = await turn.lock_free(row[0] for row in lanes)
+    if not free:
+        return 0
+    taken = await turn.db.fetch(_TAKE.format(job=turn.job), turn.now, _AT_ONCE, free)
+    rows = [TaskRow(*row) for row in taken]
     for row in rows:
         turn.queue(row)
         # It is counted as waiting already.

@@ -29,6 +29,11 @@ RETURNING {HELD}, (SELECT coalesce($4::float8, {CLOCK}))
 """The fingerprint, too: a server that crashed may repeat tokens that it had not flushed. With "+ 0" the planner cannot
 choose to read all leases of the job."""
 
+_ADD_REJECTS = """
+INSERT INTO reject (job, seen_at, fingerprint, url, route, body, kind, why, data)
+SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[])
+"""
+
 
 async def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
     held = await _take(turn, settlements)
@@ -76,6 +81,8 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
         failed += isinstance(settlement.outcome, Retry | Bury)
         if isinstance(settlement.outcome, Done):
             done.append(row)
+    await _keep_examples(turn, valid)
+    await _keep_rejects(turn, valid)
     chains.queue_next(turn, following)
     if done or failed:
         turn.worker_ends[worker] = (len(done), failed)
@@ -101,7 +108,7 @@ async def _apply(turn: Turn, settlement: Settlement, row: Held, chance: Random) 
     else:
         lane.running -= 1
         turn.leased -= 1
-        turn.woke = True
+    turn.woke = True
     if isinstance(outcome, Done):
         turn.done += 1
         turn.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
@@ -118,10 +125,6 @@ async def _apply(turn: Turn, settlement: Settlement, row: Held, chance: Random) 
         lane.pace = adaptive_pace.learn(lane.pace, news, turn.now, chance.random())
     if settlement.tallies:
         turn.tallies.update(settlement.tallies)
-    if settlement.examples:
-        await _keep_examples(turn, settlement.examples)
-    if settlement.rejects:
-        await _keep_rejects(turn, settlement, row.fp)
 
 
 async def _member_back(
@@ -146,34 +149,37 @@ def _move(turn: Turn, row: Held, moved: Task) -> TaskRow:
     return row.row()._replace(lane=lane.id, body=task_json.encode(task))
 
 
-async def _keep_examples(turn: Turn, examples: dict[str, str]) -> None:
-    pairs = sorted((name[:LONGEST_TALLY], url[:_LONGEST_EXAMPLE]) for name, url in examples.items())
-    await turn.db.execute(
-        "INSERT INTO example (job, name, url) SELECT $1, * FROM unnest($2::text[], $3::text[]) ON CONFLICT DO NOTHING",
-        turn.job,
-        [name for name, _ in pairs],
-        [url for _, url in pairs],
-    )
+async def _keep_examples(turn: Turn, valid: Sequence[tuple[Settlement, Held]]) -> None:
+    """The first URL of a tally; names that have one are not written again."""
+    known = turn.store.examples
+    found: dict[str, str] = {}
+    for settlement, _ in valid:
+        for name, url in settlement.examples.items():
+            if (name := name[:LONGEST_TALLY]) not in known:
+                found.setdefault(name, url[:_LONGEST_EXAMPLE])
+    if found:
+        await turn.db.execute(
+            "INSERT INTO example (job, name, url) SELECT $1, * FROM unnest($2::text[], $3::text[])"
+            " ON CONFLICT DO NOTHING",
+            turn.job,
+            sorted(found),
+            [found[name] for name in sorted(found)],
+        )
+        turn.noted.update(found)
 
 
-async def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
+async def _keep_rejects(turn: Turn, valid: Sequence[tuple[Settlement, Held]]) -> None:
     """Bounded, so that a wrong handler does not fill the disk: further rejects are only counted."""
-    task = settlement.lease.task
+    given = [(settlement.lease.task, row.fp, reject) for settlement, row in valid for reject in settlement.rejects]
+    if not given:
+        return
     kept = await turn.db.fetchval("SELECT count(*) FROM reject WHERE job = $1", turn.job)
-    rows = settlement.rejects[: max(0, MOST_REJECTS - kept)]
-    await turn.db.execute(
-        "INSERT INTO reject (job, fingerprint, url, route, seen_at, body, kind, why, data)"
-        " SELECT $1, $2, $3, $4, $5, $6, * FROM unnest($7::text[], $8::text[], $9::text[])",
-        turn.job,
-        fingerprint,
-        task.url,
-        task.route,
-        turn.now,
-        task_json.encode(task),
-        [reject.kind for reject in rows],
-        [reject.why for reject in rows],
-        [reject.data for reject in rows],
-    )
-    if len(rows) < len(settlement.rejects):
-        turn.tallies[NOT_KEPT] += len(settlement.rejects) - len(rows)
-    turn.tallies["records rejected"] += len(settlement.rejects)
+    rows = [
+        (fp, task.url, task.route, task_json.encode(task), reject.kind, reject.why, reject.data)
+        for task, fp, reject in given[: max(0, MOST_REJECTS - kept)]
+    ]
+    if rows:
+        await turn.db.execute(_ADD_REJECTS, turn.job, turn.now, *(list(column) for column in zip(*rows, strict=True)))
+    if len(rows) < len(given):
+        turn.tallies[NOT_KEPT] += len(given) - len(rows)
+    turn.tallies["records rejected"] += len(given)

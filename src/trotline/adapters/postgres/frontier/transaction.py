@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier import accounts, chains
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.lane_row import LOCK, LaneRow
+from trotline.adapters.postgres.frontier.lane_row import LOCK, LOCK_FREE, LaneRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
 from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
@@ -57,6 +57,8 @@ class Turn:
         self.chain_locks: set[int] = set()
         self.more: list[Part] = []
         """Further changes, which are written with these."""
+        self.noted: set[str] = set()
+        """Names of tallies whose example was written."""
         self.reopened = False
         self.woke = False
         """Is there work for waiting workers?"""
@@ -78,6 +80,12 @@ class Turn:
                 raise gone()
             for row in rows:
                 self.keep(LaneRow(tuple(row)))
+
+    async def lock_free(self, ids: Iterable[int]) -> list[int]:
+        """Lock those of these lanes that no other transaction has locked; returns them. Never waits."""
+        missing = [lane_id for lane_id in set(ids) if lane_id not in self._lanes]
+        rows = await self.db.fetch(LOCK_FREE, missing)
+        return [self.keep(LaneRow(tuple(row))).id for row in rows]
 
     async def lock_named(self, names: Iterable[str], ids: Iterable[int] = ()) -> None:
         """The same by name, for `lane_named`; creates those that are missing. `ids`: lock these, too."""
