@@ -190,3 +190,14 @@ async def test_a_process_that_looks_at_many_jobs_has_few_connections(anywhere: s
             break
         await asyncio.sleep(0.05)
     assert await ask(anywhere, count) == [(0,)]
+
+
+async def test_every_table_with_rows_of_jobs_is_cleared_with_them(jobs: PostgresJobs, anywhere: str) -> None:
+    found = await ask(
+        anywhere,
+        "SELECT table_name FROM information_schema.columns"
+        " WHERE table_schema = $1 AND column_name = 'job' AND data_type = 'integer'",
+        parse(anywhere).schema,
+    )
+
+    assert {name for (name,) in found} == {*delete_job.TABLES, "held", "retired"}

@@ -52,6 +52,7 @@ class Database:
         self.place = address.public
         self.given_now = now
         self._connections = connections or Connections(address, NAME)
+        self._closed = False
         self._ready: asyncio.Lock | None = asyncio.Lock()
         """None: the tables exist."""
 
@@ -118,7 +119,10 @@ class Database:
         return zlib.crc32(f"trotline {self.address.schema} {what}".encode()) - (1 << 31)
 
     async def close(self) -> None:
-        await self._connections.close()
+        # Once: other users of the same connections count on theirs.
+        if not self._closed:
+            self._closed = True
+            await self._connections.close()
 
     def _begin(self, durable: bool, plans: bool, view: bool) -> str:
         within = int(self.address.timeout * 1000)
