@@ -89,6 +89,7 @@ containers: $(VENV)/.deploy
 bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.redis_frontier --tasks 100000
+	$(BIN)/python -m bench.rabbitmq_frontier
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from tests.contract.brokered_benches import BrokeredBench, MemoryBrokerBench
-from tests.contract.rabbitmq_servers import RabbitBench, ShardedRabbitBench
+from tests.contract.rabbitmq_servers import RabbitBench, ShardedRabbitBench, rabbit
 
 from trotline.frontier.pump import Pump
 from trotline.model.lease import Admission, Settlement
@@ -32,7 +32,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[BrokeredBench]:
 
 def dies(client: Client, step: str) -> None:
     """The client dies at this step. After "+" the step's call still takes effect, and its answer is lost."""
-    pump: Pump = client.opened.frontier._pump  # type: ignore[attr-defined]
+    pump = pump_of(client)
     where, _, verb = step.rstrip("+").partition(".")
     target = getattr(pump, f"_{where}")
     call: Callable[..., object] = getattr(target, verb)
@@ -45,10 +45,15 @@ def dies(client: Client, step: str) -> None:
     setattr(target, verb, last)
 
 
+def pump_of(client: Client) -> Pump:
+    pump: Pump = client.opened.frontier._pump  # type: ignore[attr-defined]
+    return pump
+
+
 async def crash(bench: BrokeredBench, client: Client) -> None:
     """Its connections end, and nothing else happens."""
     bench._clients.remove(client)
-    pump: Pump = client.opened.frontier._pump  # type: ignore[attr-defined]
+    pump = pump_of(client)
     await pump._broker.close()
     await pump._frontier.close()
 
@@ -123,6 +128,30 @@ async def test_a_client_that_dies_while_it_receives_loses_and_doubles_nothing(
     assert await other.lease("other", 10) == []
     progress = await other.progress()
     assert (progress.waiting, progress.leased, progress.done) == (0, 0, COUNT)
+
+
+async def test_a_server_short_of_memory_stops_no_work_and_loses_nothing() -> None:
+    """It blocks the connection that publishes, and only that one."""
+    bench = RabbitBench()
+    try:
+        client = await bench.open()
+        first, second = tasks(COUNT)[:100], tasks(COUNT)[100:]
+        await client.put(first)
+        await asyncio.to_thread(rabbit().control, "set_vm_memory_high_watermark", "0")
+        try:
+            assert set(await client.put(second)) == {Admission.NEW}
+            leases = await client.lease("w", 100)
+            assert len(leases) == 100, "what is on the shelves can be received"
+            await client.settle("w", [Settlement(lease, Done()) for lease in leases])
+            assert (await client.progress()).waiting == len(second)
+        finally:
+            await asyncio.to_thread(rabbit().control, "set_vm_memory_high_watermark", "0.4")
+        bench.jump(CLAIM + 1)
+        for way in (pump_of(client)._out, pump_of(client)._in):
+            way._rest_until = 0.0
+        assert await run_to_the_end(client) == Counter(task.url for task in second)
+    finally:
+        await bench.close()
 
 
 async def test_a_message_that_is_delivered_again_is_dropped() -> None:

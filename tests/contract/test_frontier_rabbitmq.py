@@ -8,7 +8,8 @@ from tests.contract.rabbitmq_servers import RabbitBench
 
 from trotline.testing.frontier_contract import FrontierContract
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
+# Long histories of a frontier with two servers, on a machine that is busy with other tests.
+pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
 
 
 class TestRabbitMQ(FrontierContract):

@@ -35,8 +35,40 @@ _LEAST = 500
 """Tasks in the queues that a lease aims for."""
 _ROUNDS = 12
 _REST: Seconds = 1.0
+_LONGEST_REST: Seconds = 30.0
 
 _log = logging.getLogger(__name__)
+
+
+class _Way:
+    """Publishing or receiving: the one may fail while the other works, as a server that is short of memory only stops
+    publishers."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._rest_until: Seconds = 0.0
+        self._asked_at: Seconds = 0.0
+        self.trouble: FrontierError | None = None
+        """Why the last call failed."""
+
+    def rests(self) -> bool:
+        """After an error the broker is left alone for a moment: a call may take seconds to fail."""
+        return self.trouble is not None and asyncio.get_running_loop().time() < self._rest_until
+
+    def asks(self) -> None:
+        self._asked_at = asyncio.get_running_loop().time()
+
+    def answered(self) -> None:
+        if self.trouble is not None:
+            _log.info("broker.reachable %s is back", self._broker.place)
+        self.trouble = None
+
+    def failed(self, error: FrontierError) -> None:
+        if self.trouble is None or self.trouble.what != error.what:
+            _log.warning("broker.unreachable %s", error.what)
+        self.trouble = error
+        now = asyncio.get_running_loop().time()
+        self._rest_until = now + min(_LONGEST_REST, max(_REST, 3 * (now - self._asked_at)))
 
 
 class Pump:
@@ -44,8 +76,7 @@ class Pump:
         self._books = books
         self._broker = broker
         self._frontier = frontier
-        self.trouble: FrontierError | None = None
-        """Why the last call of the broker failed."""
+        self._out, self._in = _Way(broker), _Way(broker)
         self._unpublished = 0
         self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
         """When, in which generation of the books, and what was moved and is not acknowledged yet."""
@@ -53,46 +84,45 @@ class Pump:
         """Received, and not moved: the books could not be reached."""
         self._shelved = False
         """Was there anything to publish or to receive, at the last look?"""
-        self._rest_until: Seconds = 0.0
         self._receiving = asyncio.Lock()
         self._publishing = asyncio.Lock()
 
     async def publish(self) -> None:
         """Publish what the books hold. If that fails, nothing is lost: a later call does it."""
-        if self._rests():
+        if self._out.rests():
             self._unpublished += 1
             return
         async with self._publishing:
             published: list[Parcel] = []
             while parcels := await self._books.unpublished(_CLAIMED, published):
                 published = []
+                self._out.asks()
                 try:
                     await self._broker.publish(list(_messages(parcels)))
                 except FrontierError as error:
                     self._unpublished += len(parcels)
-                    self._report(error)
+                    self._out.failed(error)
                     return
-                self._report(None)
+                self._out.answered()
                 published = parcels
             self._unpublished = 0
 
     async def check_room(self) -> None:
         """Raises if the broker accepts nothing and the books hold a lot for it already."""
-        if self.trouble is None or self._unpublished < MOST_UNPUBLISHED:
+        if self._out.trouble is None or self._unpublished < MOST_UNPUBLISHED:
             return
         self._unpublished = (await self._books.shelves()).unpublished
         if self._unpublished < MOST_UNPUBLISHED:
             return
         await self.publish()
-        if self.trouble is not None:
+        if (trouble := self._out.trouble) is not None:
             raise FrontierUnreachable(
-                f"{self.trouble.what}; {self._unpublished:,} parcels of new tasks wait to be published",
-                hint=self.trouble.hint,
+                f"{trouble.what}; {self._unpublished:,} parcels of new tasks wait to be published", hint=trouble.hint
             )
 
     async def supply(self, wanted: int) -> None:
         """Move tasks to the queues, until there are enough or no more on the shelves. Errors of the broker are kept in
-        `trouble`: what is in the queues can be leased without it."""
+        `wants`: what is in the queues can be leased without it."""
         if self._receiving.locked():
             # Another lease of this process does it.
             async with self._receiving:
@@ -108,12 +138,13 @@ class Pump:
                     look = await self._books.shelves()
                 if turn > 0 and look.ready >= max(_LEAST, 2 * wanted):
                     return
-                if self._rests():
+                if self._in.rests():
                     return
+                self._in.asks()
                 try:
                     received, moved = await self._round(look)
                 except FrontierError as error:
-                    self._report(error)
+                    self._in.failed(error)
                     return
                 if not received or moved >= sum(view.parcels for view in look.shelves):
                     return
@@ -139,7 +170,7 @@ class Pump:
         for view in look.shelves:
             if view.open and view.parcels > 0 and left > 0:
                 some = await self._broker.receive(view.shelf, min(left, view.parcels))
-                self._report(None)
+                self._in.answered()
                 self._pending += some
                 left -= len(some)
         if not self._pending:
@@ -193,24 +224,12 @@ class Pump:
             try:
                 await self._broker.ack(old)
             except FrontierError as error:
-                self._report(error)
+                self._in.failed(error)
 
     @property
     def wants(self) -> FrontierError | None:
-        """Why the tasks on the shelves do not come, if there are some."""
-        return self.trouble if self._shelved else None
-
-    def _rests(self) -> bool:
-        """After an error the broker is left alone for a moment: a call may take seconds to fail."""
-        return self.trouble is not None and asyncio.get_running_loop().time() < self._rest_until
-
-    def _report(self, error: FrontierError | None) -> None:
-        self._rest_until = asyncio.get_running_loop().time() + _REST
-        if error is not None and (self.trouble is None or self.trouble.what != error.what):
-            _log.warning("broker.unreachable %s", error.what)
-        if error is None and self.trouble is not None:
-            _log.info("broker.reachable %s is back", self._broker.place)
-        self.trouble = error
+        """Why tasks at the broker do not come, or do not get there, if there are some."""
+        return (self._in.trouble or self._out.trouble) if self._shelved else None
 
 
 def _messages(parcels: Sequence[Parcel]) -> Iterator[Message]:
