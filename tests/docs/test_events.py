@@ -64,7 +64,7 @@ def emitted(call: ast.Call) -> str | None:
     if name == "event" and len(call.args) == 3:
         # Of the web server: logger, level, name.
         return text(call.args[2]) or None
-    if name == "CoordinatorEvent":
+    if name in ("CoordinatorEvent", "log_line"):
         return next((text(word.value) or None for word in call.keywords if word.arg == "event"), None)
     return None
 

@@ -17,7 +17,7 @@ from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules import commit_times, field_coverage, series
 from trotline.rules.alerts import AlertRules, JobSample, LostWorker
 from trotline.rules.eta import Range, Unknown
-from trotline.rules.field_coverage import CoverageDrop, FieldCoverage
+from trotline.rules.field_coverage import CoverageDrop, FieldCoverage, RecentCoverage
 from trotline.rules.lane_survey import all_rest
 from trotline.rules.series import FINEST, Point
 
@@ -52,6 +52,7 @@ class AlertSampler:
         self._commits: deque[tuple[Moment, dict[str, Timing]]] = deque()
         self._crew: dict[str, WorkerView] | None = None
         self._rescued = 0
+        self._recent = RecentCoverage()
         self._before: list[FieldCoverage] | None = None
         """Coverage in the last job; None: not read yet."""
 
@@ -102,13 +103,14 @@ class AlertSampler:
         if "coverage" in self._rules.off:
             return None
         now = field_coverage.coverage(progress.tallies)
+        recent = self._recent.add(now)
         least = self._rules.coverage_records
         if all(each.records < least for each in now):
             return None
         if self._before is None:
             tallies: Mapping[str, int] | None = await self._last_tallies()
             self._before = [] if tallies is None else field_coverage.coverage(tallies)
-        return field_coverage.drops(now, self._before, fell=self._rules.coverage_clear, least=least)
+        return field_coverage.recent_drops(recent, now, self._before, fell=self._rules.coverage_clear, least=least)
 
     def _lost(self, progress: Progress, crew: list[WorkerView]) -> list[LostWorker]:
         """Workers that are silent; and those that are gone without having left: others have rescued their tasks, which

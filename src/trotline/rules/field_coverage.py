@@ -4,6 +4,7 @@ Counted by workers as counters of the job (`CoverageCount` of the worker), which
 what was merged is unknown, and never 0.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ import msgspec
 
 from trotline.rules.warnings import BETWEEN, FIELD_EMPTY, FIELD_SET, KIND_RECORDS, OTHERS
 
+WINDOW_RECORDS = 500
+"""An alert is about so many of the last records of a kind, at least."""
+MOST_MARKS = 400
+"""Looks that are remembered."""
 LEAST_RECORDS = 200
 """Records of a kind, in both jobs, before they are compared."""
 FELL = 0.10
@@ -37,16 +42,19 @@ class CoverageDrop(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     before: float
     records: int
+    whole: FieldCoverage | None = None
+    """In the whole job, if `now` is about its last records."""
 
     @property
     def points(self) -> float:
         return round(self.before - self.now, 6)
 
     def text(self) -> str:
-        return (
-            f"{self.kind}: field {self.field!r} is filled in {self.now:.0%} of {self.records:,} records,"
-            f" {self.before:.0%} in the last job"
-        )
+        of = f"{self.now:.0%} of {self.records:,} records"
+        if self.whole is not None:
+            whole = f"{self.whole.share:.0%} of all {self.whole.records:,}"
+            of = f"{self.now:.0%} of the last {self.records:,} records ({whole})"
+        return f"{self.kind}: field {self.field!r} is filled in {of}, {self.before:.0%} in the last job"
 
 
 def is_empty(value: Any) -> bool:
@@ -90,6 +98,52 @@ def drops(
                 CoverageDrop(kind=each.kind, field=each.field, now=each.share, before=then.share, records=each.records)
             )
     return sorted(found, key=lambda drop: (-drop.points, drop.kind, drop.field))
+
+
+class RecentCoverage:
+    """The coverage of the last records of each kind: in an old job, a field that vanishes hardly changes the whole."""
+
+    def __init__(self, window: int = WINDOW_RECORDS) -> None:
+        self._window = window
+        self._marks: deque[dict[tuple[str, str], FieldCoverage]] = deque(maxlen=MOST_MARKS)
+        """Earlier looks, the oldest first."""
+
+    def add(self, now: Sequence[FieldCoverage]) -> list[FieldCoverage]:
+        """The coverage of the records since the newest earlier look with enough of them; without one: of all."""
+        found = [self._since(each) for each in now]
+        mark = {(each.kind, each.field): each for each in now}
+        if not self._marks or self._marks[-1] != mark:
+            self._marks.append(mark)
+        return found
+
+    def _since(self, each: FieldCoverage) -> FieldCoverage:
+        for mark in reversed(self._marks):
+            then = mark.get((each.kind, each.field))
+            if then is None:
+                break
+            records, filled = each.records - then.records, each.filled - then.filled
+            if records >= self._window:
+                # Counters of many workers, read while these work: no more than there are, and not less than none.
+                return msgspec.structs.replace(each, records=records, filled=max(0, min(filled, records)))
+        return each
+
+
+def recent_drops(
+    recent: Sequence[FieldCoverage],
+    now: Sequence[FieldCoverage],
+    before: Sequence[FieldCoverage],
+    *,
+    fell: float,
+    least: int,
+) -> list[CoverageDrop]:
+    """Of the last records, with what is true of all."""
+    whole = {(each.kind, each.field): each for each in now}
+    found = []
+    for drop in drops(recent, before, fell=fell, least=least):
+        every = whole[drop.kind, drop.field]
+        partly = every.records > drop.records
+        found.append(msgspec.structs.replace(drop, whole=every) if partly else drop)
+    return found
 
 
 def _of(prefix: str, name: str) -> bool:

@@ -1,5 +1,7 @@
 """Alerts from what a job runs on: proxy pools, the database, workers; and from the records it stores."""
 
+import shlex
+
 from trotline.model.alert import Severity
 from trotline.model.proxy_pool import is_account_pool
 from trotline.model.time import Moment, iso
@@ -77,7 +79,7 @@ def coverage(sample: JobSample, rules: AlertRules) -> list[Finding]:
             object=f"{drop.kind}.{drop.field}",
             level=Level.FIRES if drop.points >= rules.coverage else Level.HOLDS,
             text=drop.text(),
-            next=sample.command("status"),
+            next=sample.command("export", "--kind", shlex.quote(drop.kind), "--envelope"),
         )
         for drop in sample.drops or ()
     ]

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from trotline.rules.field_coverage import FieldCoverage, coverage, drops, is_empty
+from trotline.rules.field_coverage import (
+    MOST_MARKS,
+    FieldCoverage,
+    RecentCoverage,
+    coverage,
+    drops,
+    is_empty,
+    recent_drops,
+)
 
 
 @pytest.mark.parametrize("value", [None, "", "  \n\t", [], {}, ()])
@@ -66,3 +74,39 @@ def test_new_fields_and_better_ones_are_no_drop() -> None:
 def test_a_drop_names_both_shares() -> None:
     [drop] = drops([field(0.4)], [field(0.9)])
     assert drop.text() == "product: field 'price' is filled in 40% of 1,000 records, 90% in the last job"
+
+
+def price(records: int, filled: int) -> list[FieldCoverage]:
+    return [FieldCoverage(kind="product", field="price", records=records, filled=filled)]
+
+
+def test_the_last_records_of_an_old_job_are_looked_at_too() -> None:
+    """Of 100,000 records the last 600 have no price: of all of them that is less than a percent."""
+    window, before = RecentCoverage(), price(90_000, 85_500)
+
+    def found(records: int, filled: int) -> list[str]:
+        now = price(records, filled)
+        return [drop.text() for drop in recent_drops(window.add(now), now, before, fell=0.1, least=200)]
+
+    assert found(99_000, 94_050) == []
+    assert found(100_000, 95_000) == []
+    assert found(100_050, 95_000) == [], "the last 1,050 are fine enough"
+    assert found(100_600, 95_000) == [
+        "product: field 'price' is filled in 0% of the last 600 records (94% of all 100,600), 95% in the last job"
+    ]
+    assert found(101_300, 95_665) == [], "the last ones are fine again"
+
+
+def test_without_an_earlier_look_it_is_the_whole_job() -> None:
+    now = price(5_000, 1_000)
+    [drop] = recent_drops(RecentCoverage().add(now), now, price(5_000, 4_500), fell=0.1, least=200)
+    assert drop.text() == "product: field 'price' is filled in 20% of 5,000 records, 90% in the last job"
+
+
+def test_a_slow_job_is_remembered_for_a_bounded_number_of_looks() -> None:
+    window = RecentCoverage()
+    for number in range(2 * MOST_MARKS):
+        window.add(price(number, number))
+        window.add(price(number, number))
+    [recent] = window.add(price(2 * MOST_MARKS, 2 * MOST_MARKS))
+    assert recent.records == 2 * MOST_MARKS, "the window is longer than what is remembered"
