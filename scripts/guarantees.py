@@ -28,16 +28,17 @@ number of tests of the promise that the frontier passes; in brackets the number 
 
 def suites() -> dict[str, type]:
     """The frontiers under contract, by the name that people know."""
+    from tests.contract.test_frontier_postgres import TestPostgresWheel
     from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
-    from tests.contract.test_frontier_redis import TestCluster, TestRedis, TestValkey
+    from tests.contract.test_frontier_redis import TestCluster, TestRedis
     from tests.contract.test_frontier_sqlite import TestSqliteFile, TestSqliteMemory
 
     return {
         "SQLite, file": TestSqliteFile,
         "SQLite, memory": TestSqliteMemory,
-        "Redis": TestRedis,
-        "Valkey": TestValkey,
+        "Redis or Valkey": TestRedis,
         "Redis Cluster": TestCluster,
+        "PostgreSQL": TestPostgresWheel,
         "RabbitMQ with books on Redis": TestRabbitMQ,
     }
 
@@ -97,7 +98,7 @@ def _letter(number: int) -> str:
 
 def main() -> int:
     if "--keep" not in sys.argv:
-        files = [f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "rabbitmq")]
+        files = [f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq")]
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
             [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *files], cwd=ROOT
         )
