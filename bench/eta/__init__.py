@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta import Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta_loads import Load
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SHARES = (0.25, 0.5, 0.75)

@@ -15,7 +15,7 @@ from trotline.model.job import Job
 from trotline.model.record import Record
 from trotline.model.task import LATER, SOON, Task
 from trotline.ports.frontier import BEAT
-from trotline.rules.eta import Load
+from trotline.rules.eta_loads import Load
 from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual

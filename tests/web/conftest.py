@@ -35,7 +35,7 @@ def browser() -> "Iterator[Browser]":
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     folder: Path = tmp_path_factory.mktemp("fleet")
     with dashboard(folder) as opened:
-        quick, slow = opened.spider(QUICK, "300/s"), opened.spider(SLOW, "0.5/s")
+        quick, slow = opened.spider(QUICK, "300/s"), opened.spider(SLOW, "0.1/s")
         for file in (quick, slow):
             opened.call("start", file, "--detach")
             opened.start("work", file, "--json", "--slots", "8")

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from trotline.coordinator.outlook import living, no_estimate, of_series
-from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, delays_of, estimate, load_of, remember
+from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta_loads import delays_of, load_of
 from trotline.rules.series import Point, point_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from trotline.config.urls import public
 from trotline.coordinator.outlook import outage
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso
-from trotline.rules.eta import Range, Sample, Unknown, delays_of, estimate, load_of
+from trotline.rules.eta import Range, Sample, Unknown, estimate
+from trotline.rules.eta_loads import delays_of, load_of
 from trotline.rules.unreadable_jobs import in_a_line
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")

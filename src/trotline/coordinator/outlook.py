@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from trotline.model.job import LaneView, Progress, State, WorkerView
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, delays_of, estimate, load_of
+from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, estimate
+from trotline.rules.eta_loads import delays_of, load_of
 from trotline.rules.series import Point
 
 _OUTAGES = {

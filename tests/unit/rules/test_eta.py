@@ -8,18 +8,8 @@ from bench.eta import guess, recordings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.rules.eta import (
-    ENOUGH_PAGES,
-    ENOUGH_TIME,
-    WINDOWS,
-    Delays,
-    Load,
-    Range,
-    Sample,
-    Unknown,
-    estimate,
-    remember,
-)
+from trotline.rules.eta import ENOUGH_PAGES, ENOUGH_TIME, WINDOWS, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta_loads import Delays, Load
 
 STEP = 0.5
 

@@ -17,6 +17,7 @@ from trotline.ports.proxy_pools import ProxyPools
 from trotline.rules.pool_tallies import PoolUse, uses
 from trotline.rules.proxy_bench import GIGABYTE, Prices
 from trotline.web.api.types import JobPath, Name
+from trotline.web.pages import text
 from trotline.web.pages.frame import PageQuery, framed, job_page
 from trotline.web.pages.render import redirect
 from trotline.web.pages.text import part
@@ -83,6 +84,13 @@ class Cost(msgspec.Struct, frozen=True):
 
     value: float | None
     why: str
+
+    @property
+    def shown(self) -> str:
+        """A small cost is not none."""
+        if self.value is None:
+            return text.UNKNOWN
+        return f"{self.value:,.2f}" if self.value >= 0.01 or not self.value else f"{self.value:.2g}"
 
 
 def cost_of(use: PoolUse | None, prices: Prices | None) -> Cost:

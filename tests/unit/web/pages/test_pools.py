@@ -11,6 +11,8 @@ def test_a_thousand_pages_cost_the_bytes_and_requests_of_all_attempts() -> None:
     use = PoolUse(pool="home", pages=500, bans=500, size=2_000_000_000)
     assert cost_of(use, Prices(per_gb=3.0)).value == pytest.approx(12.0)
     assert cost_of(use, Prices(per_request=0.001)).value == pytest.approx(2.0)
+    assert cost_of(use, Prices(per_gb=3.0)).shown == "12.00"
+    assert cost_of(use, Prices(per_gb=0.0001)).shown == "0.0004"
 
 
 @pytest.mark.parametrize(
