@@ -8,8 +8,9 @@ from tests.contract.postgres_servers import ask
 
 from trotline.adapters.postgres.frontier import delete_job
 from trotline.adapters.postgres.frontier.database import Database
-from trotline.adapters.postgres.frontier.frontier_url import parse
+from trotline.adapters.postgres.frontier.frontier_url import CONNECTIONS, parse
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
+from trotline.config import backends
 from trotline.errors import FrontierError, FrontierGone, FrontierTooNew
 from trotline.model.job import LaneRules
 from trotline.model.lease import Settlement
@@ -166,3 +167,37 @@ async def test_a_view_of_a_job_with_damaged_rows_says_what_to_do(jobs: PostgresJ
             await look()
         assert "--forget aa-1" in caught.value.hint
     await client.close()
+
+
+async def test_a_process_that_looks_at_many_jobs_has_few_connections(anywhere: str) -> None:
+    url = f"{anywhere}&application_name=many_jobs"
+    jobs = await backends.open_jobs(url)
+    started = [await jobs.start("shop", BRISK) for _ in range(12)]
+    opened = [await backends.open_frontier(url, job) for job in started]
+    await asyncio.gather(*(each.console.progress() for each in opened))
+    count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'many_jobs'"
+
+    [(used,)] = await ask(anywhere, count)
+
+    assert 1 <= used <= CONNECTIONS
+    await jobs.close()
+    for each in opened[1:]:
+        await each.close()
+    assert (await opened[0].console.progress()).waiting == 0, "the last one goes on"
+    await opened[0].close()
+    for _ in range(200):
+        if await ask(anywhere, count) == [(0,)]:
+            break
+        await asyncio.sleep(0.05)
+    assert await ask(anywhere, count) == [(0,)]
+
+
+async def test_every_table_with_rows_of_jobs_is_cleared_with_them(jobs: PostgresJobs, anywhere: str) -> None:
+    found = await ask(
+        anywhere,
+        "SELECT table_name FROM information_schema.columns"
+        " WHERE table_schema = $1 AND column_name = 'job' AND data_type = 'integer'",
+        parse(anywhere).schema,
+    )
+
+    assert {name for (name,) in found} == {*delete_job.TABLES, "held", "retired"}

@@ -47,6 +47,24 @@ class Both:
 
     async def register(self, pool: Pool) -> None:
         in_file._register(self.file, pool)
+        async with self.server.transaction() as db:
+            # Visits in flight are counted anew.
+            await db.execute("DELETE FROM held")
+            await db.execute("DELETE FROM lane")
+            await db.execute(
+                "INSERT INTO lane (id, job, name, pace, pool) OVERRIDING SYSTEM VALUE"
+                " SELECT n, 1, n::text, n, $2 FROM unnest($1::bigint[]) n",
+                list(range(LANES)),
+                pool.name,
+            )
+            out = [(lane, member) for lane in range(LANES) for member in self.out[lane]]
+            await db.execute(
+                "INSERT INTO held (token, job, worker, task, lane, level, attempt, deaths, kills, member, chain, fp,"
+                " leased_at, starts_at, body) SELECT lane * 100 + member, 1, 'w', 0, lane, 0, 0, 0, 0, member, '', 0,"
+                " 0, 0, '' FROM unnest($1::bigint[], $2::bigint[]) u (lane, member)",
+                [lane for lane, _ in out],
+                [member for _, member in out],
+            )
         assert await PostgresProxyPools(self.server).register(pool)
 
     async def lease(self, wanted: dict[int, int], seed: int) -> None:

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.contract.postgres_frontiers import PostgresBench
+from tests.contract.postgres_frontiers import PostgresBench, server
+from tests.contract.postgres_servers import fresh
 
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
 from trotline.adapters.postgres.frontier.pool_rings import decode_ring
+from trotline.config import backends
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.model.proxy_pool import lane_of
@@ -32,6 +34,7 @@ from trotline.testing.frontier_contract.pool_bench import (
     through,
 )
 from trotline.testing.frontier_contract.proxy_histories import history
+from trotline.testing.postgres_server import DEBIAN
 
 OF_ANNA = f"{BUYERS}/anna"
 
@@ -197,6 +200,17 @@ async def test_a_waiting_call_of_another_job_returns_when_the_account_does(bench
 
     async with asyncio.timeout(10):
         assert members_of(await waiting) == [ANNA]
+
+
+async def test_pools_are_opened_by_the_url_of_a_frontier() -> None:
+    opened = await backends.open_proxy_pools(fresh(server(DEBIAN).url))
+    try:
+        assert await opened.register(pool_with(1))
+        assert await opened.lanes(POOL) == await opened.members(POOL, "a") == await opened.down(POOL) == []
+        assert await opened.release(POOL, "shop.example via datacenter") == 0
+        assert [(pool.name, pool.members) for pool in await opened.pools()] == [(POOL, 1)]
+    finally:
+        await opened.close()
 
 
 # Calls at the same moment

@@ -15,6 +15,7 @@ from trotline.config import backends
 from trotline.model.job import Job, Progress
 from trotline.model.leadership import Tick
 from trotline.model.schedule import Schedule
+from trotline.testing.postgres_server import PASSWORD, USER, postgres
 from trotline.testing.redis_server import DEBIAN, redis
 
 SEEDS = 10_000
@@ -53,10 +54,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis", "postgresql"])
 def frontier(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:{folder / 'frontier.db'}"
+        return
+    if request.param == "postgresql":
+        with postgres() as database:
+            # A command line has no passwords.
+            passwords = folder / "passwords"
+            passwords.touch(mode=0o600)
+            passwords.write_text(f"*:*:*:*:{PASSWORD}\n")
+            yield f"postgresql://{USER}@127.0.0.1:{database.port}/postgres?passfile={passwords}"
         return
     with redis(DEBIAN) as server:
         yield server.url

@@ -6,6 +6,7 @@ What all frontiers have in common is in test_fleet.py.
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.e2e.fleet import Fleet, OneServer, news
 from tests.e2e.fleet_crawl import Terms, crawl
 from tests.e2e.held_site import HeldSite
 
-from trotline.testing.postgres_server import PASSWORD, pgbouncer
+from trotline.testing.postgres_server import PASSWORD, USER, WHEEL, PostgresServer, binaries, pgbouncer, postgres
 from trotline.testing.shop import DemoShop
 from trotline.testing.shop.trouble import Manners
 
@@ -152,3 +153,63 @@ async def test_a_fleet_behind_pgbouncer(database: OneServer, tmp_path: Path) -> 
             books = await job.books()
 
     assert not books.trouble
+
+
+@pytest.mark.parametrize("synchronous", [True, False], ids=["synchronous", "asynchronous"])
+async def test_a_standby_takes_over_and_no_page_is_lost(tmp_path: Path, synchronous: bool) -> None:
+    """Tasks and rows move together: a standby that lacks the last transactions has no settle without its rows."""
+    with postgres() as old, postgres(standby_of=old) as new:
+        if synchronous:
+            await administrate(old, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        place = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{old.port},127.0.0.1:{new.port}/postgres"
+        options = "target_session_attrs=read-write&schema="
+        async with crawl(tmp_path, f"{place}?{options}tasks", f"{place}?{options}rows", Terms(pages=40)) as job:
+            for _ in range(3):
+                await job.worker()
+            await job.done(80)
+            old.stop("immediate")
+            await administrate(
+                new,
+                "SELECT pg_promote()",
+                "ALTER SYSTEM RESET synchronous_standby_names",
+                "SELECT pg_reload_conf()",
+            )
+            began = time.monotonic()
+            await job.done(1)
+            took = time.monotonic() - began
+            await job.ended()
+            job.sink_url = f"{new.url}?schema=rows"
+            books = await job.books()
+
+    unknown = books.progress.tallies.get("unknown to its worker", 0)
+    print(f"standby took over: resumed after {took:.1f} s, fetched again {books.again}, unknown leases {unknown}")
+    assert not books.trouble
+    assert took < RESUME_WITHIN
+
+
+async def administrate(server: PostgresServer, *statements: str) -> None:
+    connection = await asyncpg.connect(server.url)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+async def test_the_fleet_demo_needs_one_server(tmp_path: Path) -> None:
+    """`make fleet FRONTIER=postgresql`."""
+    binaries(WHEEL)
+    words = ["--frontier", "postgresql", "--products", "30", "--folder", str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", "trotline.testing.fleet_demo", *words],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(120):
+        said = (await process.communicate())[0].decode()
+
+    assert process.returncode == 0, said
+    assert "30 rows: 0 missing, 0 too many, 0 different" in said
+    assert "there is no other server" in said and "Valkey" not in said
+    assert PASSWORD not in said

@@ -76,7 +76,7 @@ async def make_job(plan: StartPlan, spider: Spider) -> MadeJob:
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no worker could take part in it",
-            hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
+            hint="Name a place that workers share: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
         )
     version = code_version(plan.ref)
     found = await open_job(plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))

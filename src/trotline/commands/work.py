@@ -97,7 +97,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no other worker can take part in it",
-            hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
+            hint="Name a place that workers share: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
         )
     components.check_tracer(plan.settings.otel)
     async with metrics_at(plan.settings.metrics, workers=True) as metrics:

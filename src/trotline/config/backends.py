@@ -161,7 +161,7 @@ async def open_leadership(frontier: str) -> Leadership:
     if in_memory(frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: it cannot have a coordinator",
-            hint="Name a shared one: --frontier sqlite:PATH or redis://HOST:PORT/0",
+            hint="Name a shared one: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
         )
     with _installed(frontier):
         return await _frontier(frontier).leadership(frontier)
@@ -173,7 +173,7 @@ async def open_proxy_pools(frontier: str) -> ProxyPools:
     if offer is None:
         raise SettingsError(
             f"{redaction.place(frontier)} cannot keep proxy pools",
-            hint="Name a frontier that can: --frontier sqlite:PATH or redis://HOST:PORT/0",
+            hint="Name a frontier that can: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
         )
     if in_memory(frontier):
         raise SettingsError(

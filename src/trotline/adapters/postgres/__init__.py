@@ -6,8 +6,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from trotline.model.job import Job
 from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
@@ -41,13 +39,14 @@ def _parse_frontier(text: str) -> str:
     return url
 
 
-def _database(url: str, pool: int = 0) -> "Database":
-    """`pool`: connections, if not those of the URL."""
-    from trotline.adapters.postgres.frontier.database import Database
+def _database(url: str) -> "Database":
+    """With the connections that this process has to the URL."""
+    from trotline.adapters.postgres.frontier.database import NAME, Database
     from trotline.adapters.postgres.frontier.frontier_url import parse
+    from trotline.adapters.postgres.pool import shared
 
     address = parse(url)
-    return Database(msgspec.structs.replace(address, pool=pool) if pool else address)
+    return Database(address, connections=shared(url, address, NAME))
 
 
 async def _jobs(url: str) -> Jobs:
@@ -77,7 +76,7 @@ async def _proxy_pools(url: str) -> ProxyPools:
 def _shared_cache(url: str, kind: str) -> SharedCache:
     from trotline.adapters.postgres.frontier.shared_cache import PostgresSharedCache
 
-    return PostgresSharedCache(_database(url, pool=1), kind)
+    return PostgresSharedCache(_database(url), kind)
 
 
 async def _notices(url: str) -> list[Notice]:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import asyncpg
 import msgspec
@@ -40,6 +41,8 @@ class Connections:
         self._turns = asyncio.Semaphore(address.pool)
         self._retiring: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self.users = 1
+        """`close` by the last one closes them; see `shared`."""
         self.broken = 0
         """Connections that failed. After that the server may be another one."""
 
@@ -82,6 +85,9 @@ class Connections:
             self._give_back(connection)
 
     async def close(self) -> None:
+        self.users -= 1
+        if self.users > 0:
+            return
         if self._retiring is not None:
             self._retiring.cancel()
         free, self._free = self._free, []
@@ -128,9 +134,28 @@ class Connections:
 
     async def _dial(self) -> Connection:
         if self._address.prepare is None:
-            direct = await _is_direct(self._address, self._name)
+            direct = _DIRECT.get(self._address.dsn)
+            if direct is None:
+                direct = _DIRECT[self._address.dsn] = await _is_direct(self._address, self._name)
             self._address = msgspec.structs.replace(self._address, prepare=direct)
         return await dial(self._address, self._name)
+
+
+_DIRECT: dict[str, bool] = {}
+"""What this process found out about servers: asking takes a connection of its own."""
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Connections]] = WeakKeyDictionary()
+
+
+def shared(url: str, address: Address, name: str) -> Connections:
+    """The connections of this process to this URL: a dashboard that looks at fifty jobs needs no fifty connections.
+    For callers in an event loop: another loop has others."""
+    known = _SHARED.setdefault(asyncio.get_running_loop(), {})
+    found = known.get(url)
+    if found is None or found.users <= 0:
+        found = known[url] = Connections(address, name)
+    else:
+        found.users += 1
+    return found
 
 
 async def _is_direct(address: Address, name: str) -> bool:

@@ -1,7 +1,10 @@
 """C1 to C3: the steps of a chain run one after another, and a step keeps its place."""
 
+import random
+
 from trotline.model.lease import Admission, Reject, Settled, Settlement
 from trotline.model.outcome import Done, Retry, Snooze
+from trotline.rules.task_fields import LONGEST_NAME
 from trotline.testing.frontier_contract.bench import SHOP, Bench, end, finish, lease_all, lease_one, live_on, task, urls
 from trotline.testing.frontier_contract.chain_bench import counts, run_all, step, steps, url_of
 
@@ -80,7 +83,9 @@ class ChainPromises:
 
     async def test_c1_names_of_chains_are_any_text(self, bench: Bench) -> None:
         frontier = await bench.open()
-        names = ["Warenkorb ü 篮", "x" * 900, "a:b {c}", "0"]
+        chance = random.Random(1)
+        longest = "".join(chr(chance.randrange(0x4E00, 0x9FFF)) for _ in range(LONGEST_NAME))
+        names = ["Warenkorb ü 篮", "x" * 900, "a:b {c}", "0", longest, longest[::-1]]
         await frontier.put(
             [task(f"https://{SHOP}/{at}/{n}", chain=name) for at, name in enumerate(names) for n in (0, 1)]
         )

@@ -8,9 +8,11 @@ that is done at the same moment, and wait for ever.
 
 import zlib
 from collections.abc import Collection, Iterable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
+from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.statement_parts import columns
 from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
 from trotline.model import task_json
@@ -23,13 +25,23 @@ if TYPE_CHECKING:
 LOCKS = 64
 """Chains of a job share so many locks: a lock for each would fill the server's table of locks."""
 
+LONGEST_KEY = 255
+"""Bytes of a chain's name that is its key. An index has room for 2,704 bytes, and a name may have 4,000."""
 _COLUMNS = ", ".join(f"t.{column.strip()}" for column in TASK.split(","))
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' chain'), key) FROM unnest($1::integer[]) AS key"
 
 
+def key_of(name: str) -> str:
+    """The chain's name in the tables: a long one is a hash, after a character that no name has. The key of a key is
+    the same."""
+    name = stored_text(name)
+    encoded = name.encode()
+    return name if len(encoded) <= LONGEST_KEY else f"\x1f{sha256(encoded).hexdigest()}"
+
+
 async def lock(turn: "Turn", names: Iterable[str]) -> None:
     """Lock these chains; before lanes are locked, and in one call. Waits for other transactions."""
-    buckets = {zlib.crc32(name.encode(errors="surrogatepass")) % LOCKS for name in names if name} - turn.chain_locks
+    buckets = {zlib.crc32(key_of(name).encode()) % LOCKS for name in names if name} - turn.chain_locks
     if buckets:
         await turn.db.execute(_LOCK, sorted(_key(turn.job, bucket) for bucket in buckets))
         turn.chain_locks |= buckets

@@ -22,6 +22,8 @@ from trotline.errors import FrontierError, FrontierTooNew, TrotlineError
 from trotline.model.time import Moment, Seconds
 
 T = TypeVar("T")
+NAME = "trotline frontier"
+"""The application_name of its connections."""
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 """The server's time. Not now(): that is when the transaction began."""
 _ATTEMPTS = 6
@@ -42,12 +44,15 @@ _PLANS = (
 class Database:
     """A frontier's schema on a server."""
 
-    def __init__(self, address: Address, *, now: Callable[[], Moment] | None = None) -> None:
-        """`now`: a clock instead of the server's, for tests."""
+    def __init__(
+        self, address: Address, *, now: Callable[[], Moment] | None = None, connections: Connections | None = None
+    ) -> None:
+        """`now`: a clock instead of the server's, for tests. `connections`: those to use, and to close."""
         self.address = address
         self.place = address.public
         self.given_now = now
-        self._connections = Connections(address, "trotline frontier")
+        self._connections = connections or Connections(address, NAME)
+        self._closed = False
         self._ready: asyncio.Lock | None = asyncio.Lock()
         """None: the tables exist."""
 
@@ -114,7 +119,10 @@ class Database:
         return zlib.crc32(f"trotline {self.address.schema} {what}".encode()) - (1 << 31)
 
     async def close(self) -> None:
-        await self._connections.close()
+        # Once: other users of the same connections count on theirs.
+        if not self._closed:
+            self._closed = True
+            await self._connections.close()
 
     def _begin(self, durable: bool, plans: bool, view: bool) -> str:
         within = int(self.address.timeout * 1000)

@@ -16,7 +16,7 @@ from trotline.model.time import Moment
 
 AT_ONCE = 5_000
 """Rows per transaction."""
-_TABLES = (
+TABLES = (
     "turn", "lane", "step", "worker", "idle", "tally", "example", "reject", "session", "note", "upgrade", "counter",
 )  # fmt: skip
 """Tables of all jobs, with a column `job`."""
@@ -57,7 +57,7 @@ async def sweep(database: Database) -> None:
     for number, name in retired:
         await _drop(database, number)
         await _return_leases(database, number, name)
-        for table in _TABLES:
+        for table in TABLES:
             while await _clear(database, table, number) == AT_ONCE:
                 pass
         async with database.transaction() as db:

@@ -14,12 +14,14 @@ _Row = tuple[str, int, int, int, bytes]
 """name, waiting, leased, state, pace"""
 
 _FOREMOST = """
-SELECT l.name, l.waiting, coalesce(h.leased, 0), l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace
-LEFT JOIN turn t ON t.lane = l.id
-LEFT JOIN (SELECT lane, count(*) AS leased FROM held WHERE job = $1 GROUP BY lane) h ON h.lane = l.id
-WHERE l.job = $1 AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
-ORDER BY l.paused > 0 DESC, coalesce(t.ready_at > $2 AND t.ready_at < 'infinity', false) DESC, l.waiting DESC, l.name
-LIMIT $3
+SELECT c.name, c.waiting, c.leased, c.paused, p.lane FROM (
+    SELECT l.name, l.waiting, coalesce(h.leased, 0) AS leased, l.paused, l.pace,
+        coalesce(t.ready_at > $2 AND t.ready_at < 'infinity', false) AS rests
+    FROM lane l LEFT JOIN turn t ON t.lane = l.id
+    LEFT JOIN (SELECT lane, count(*) AS leased FROM held WHERE job = $1 GROUP BY lane) h ON h.lane = l.id
+    WHERE l.job = $1 AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
+    ORDER BY l.paused > 0 DESC, rests DESC, l.waiting DESC, l.name LIMIT $3
+) c JOIN pace p ON p.id = c.pace ORDER BY c.paused > 0 DESC, c.rests DESC, c.waiting DESC, c.name
 """
 _PAGE = """
 SELECT l.id, l.name, l.waiting, l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace

@@ -79,7 +79,7 @@ async def _connections(db: Connection, place: str) -> list[Notice]:
     row = await db.fetchrow(_CONNECTIONS)
     found, free = [], max(0, row["most"] - row["used"])
     if free < FEW_CONNECTIONS:
-        text = f"{place} has {free} of {row['most']} connections left, and every worker process needs up to three"
+        text = f"{place} has {free} of {row['most']} connections left, and a worker process uses up to five"
         found.append(Notice(text, "Raise max_connections, or put pgbouncer (transaction mode) before the server."))
     if row["hidden"]:
         text = (

@@ -21,6 +21,8 @@ from trotline.rules import proxy_ring
 from trotline.rules.member_choice import AT_HEAD, IN_RING, UNLIMITED, Candidate, Choice, Move, limited
 from trotline.rules.proxy_ring import Identity, LaneRing, Lift, Place
 
+ENOUGH = 16
+"""Members beyond those wanted, of which each may lose its turn: others need not be asked."""
 _BANNED = f"""
 SELECT {identity_row.COLUMNS} FROM identity i WHERE i.pace = $1 AND i.place = {IN_RING} AND i.banned_at > 0
 """
@@ -89,13 +91,15 @@ class PoolRing:
     # Out
 
     def supplies(self, count: int) -> bool:
-        """Are there so many members to choose from that no other one would be asked?"""
-        latest, certain = self._now + HORIZON, 0
+        """Are there enough members to choose from? So many that lose no turn, or some more that may."""
+        latest, certain, usable = self._now + HORIZON, 0, 0
         for identity, member, _, _, known in self.waiting:
             if member is None or known or not member.open_to(self.pace_id, self.most, self._now):
                 continue
-            certain += member.limits.free_at(self.rules) <= latest and proxy_ring.share_of_turns(identity) >= 1.0
-        return certain >= count
+            if member.limits.free_at(self.rules) <= latest:
+                usable += 1
+                certain += proxy_ring.share_of_turns(identity) >= 1.0
+        return certain >= count or usable >= count + ENOUGH
 
     def send(self, starts: Sequence[Moment], interval: Seconds, chance: Callable[[], float]) -> list[Sent]:
         """Members for these starts of the lane, at most one each, in the order of their starts. A start is later than

@@ -13,7 +13,7 @@ import msgspec
 from trotline.adapters.postgres.frontier import identity_row
 from trotline.adapters.postgres.frontier.member_limits import Members
 from trotline.adapters.postgres.frontier.pool_queries import FOR_LEASE, FOR_RETURN, FREE_AT, WRITE_RINGS
-from trotline.adapters.postgres.frontier.pool_ring import PoolRing, Waiting
+from trotline.adapters.postgres.frontier.pool_ring import ENOUGH, PoolRing, Waiting
 from trotline.adapters.postgres.frontier.statement_parts import Part, columns, composed
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import PoolRules, is_account_pool
@@ -22,7 +22,7 @@ from trotline.ports.frontier import HORIZON
 from trotline.rules.member_choice import AT_HEAD, IN_RING, Standing, first_free
 from trotline.rules.proxy_ring import Identity, LaneRing
 
-LOOK_FURTHER = (2, 16, 80, 400)
+LOOK_FURTHER = (2, ENOUGH, 80, 400)
 """Members that are read beyond those wanted, from one round to the next: some lose their turn, or rest for all
 lanes."""
 POLL: Seconds = 0.1

@@ -1,6 +1,6 @@
 """The proxy pools of a frontier in PostgreSQL: which members there are, and how they stand in each lane."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from trotline.adapters.postgres.frontier import pool_views
 from trotline.adapters.postgres.frontier.database import Database
@@ -34,10 +34,8 @@ WHERE ready_at > $2 AND lane IN (SELECT id FROM lane WHERE {{condition}} AND pau
 class PostgresProxyPools:
     """Implements the ProxyPools port."""
 
-    def __init__(self, database: Database, *, changed: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._db = database
-        self._changed = changed
-        """Wakes waiting lease calls."""
 
     async def register(self, pool: Pool) -> bool:
         # Every worker registers at its start: nothing is written or locked if nothing changed.
@@ -45,7 +43,6 @@ class PostgresProxyPools:
             known = await _in_force(db, pool)
         if known is None:
             known = await self._db.run(lambda db: self._register(db, pool))
-            await self._wake()
         return known
 
     async def pools(self) -> list[RegisteredPool]:
@@ -74,9 +71,7 @@ class PostgresProxyPools:
             return await pool_views.down(db, pool, await self._db.now(db))
 
     async def release(self, pool: str, lane: str, member: int | None = None) -> int:
-        count = await self._db.run(lambda db: self._release(db, pool, lane, member))
-        await self._wake()
-        return count
+        return await self._db.run(lambda db: self._release(db, pool, lane, member))
 
     async def close(self) -> None:
         await self._db.close()
@@ -111,10 +106,6 @@ class PostgresProxyPools:
         await rings.flush()
         await db.execute(_READY.format(condition="pace = $1"), pace_id, now)
         return count
-
-    async def _wake(self) -> None:
-        if self._changed is not None:
-            await self._changed()
 
 
 async def _in_force(db: Connection, pool: Pool) -> bool | None:

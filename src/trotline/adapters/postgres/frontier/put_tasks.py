@@ -6,7 +6,6 @@ from trotline.adapters.postgres.frontier import chains
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.schema import DRAINING, ID_BITS
-from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model import task_json
@@ -43,7 +42,7 @@ async def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
     fresh = await mark(turn, tasks)
     if fresh.fingerprints:
         new = [task for task in tasks if task.fingerprint in fresh.fingerprints]
-        await chains.lock(turn, {stored_text(task.chain) for task in new if task.chain})
+        await chains.lock(turn, {task.chain for task in new if task.chain})
         await turn.lock_named({task.lane for task in new})
     return await enqueue(turn, tasks, fresh)
 
@@ -107,7 +106,7 @@ def _row(turn: Turn, task: Task, number: int) -> TaskRow:
         deaths=0,
         kills=0,
         fp=task.fingerprint,
-        chain=stored_text(task.chain),
+        chain=chains.key_of(task.chain),
         body=task_json.encode(task),
     )
 

@@ -9,7 +9,6 @@ from trotline.adapters.postgres.frontier import chains, put_tasks
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.lane_row import LaneRow
 from trotline.adapters.postgres.frontier.put_tasks import level_of
-from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.task_rows import HELD, Held, TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.frontier.write_turn import LONGEST_TALLY
@@ -69,9 +68,7 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
     children = [child for settlement, _ in valid for child in settlement.children]
     fresh = await put_tasks.mark(turn, children) if children else None
     new = [task for task in children if fresh is not None and task.fingerprint in fresh.fingerprints]
-    await chains.lock(
-        turn, {row.chain for _, row in valid if row.chain} | {stored_text(task.chain) for task in new if task.chain}
-    )
+    await chains.lock(turn, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
     following = await chains.take_next(turn, [row for row in _ending(valid, Done) if row.chain])
     behind = await chains.lanes_behind(turn, {row.chain for row in _ending(valid, Bury) if row.chain})
     lanes = {*(row.lane for _, row in valid), *(step.row.lane for step in following), *behind}

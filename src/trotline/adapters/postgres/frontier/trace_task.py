@@ -18,7 +18,7 @@ UNION ALL SELECT 'dead', id, 0, attempt, '', why, body FROM grave_{n} WHERE fp =
 LIMIT 1
 """
 _BEFORE = """
-SELECT own.chain, (
+SELECT (
     SELECT body FROM waiting_{n} WHERE id = earlier.task
     UNION ALL SELECT body FROM late_{n} WHERE id = earlier.task
     UNION ALL SELECT body FROM chained_{n} WHERE id = earlier.task
@@ -42,12 +42,13 @@ async def whereabouts(db: Connection, job: int, task: Task, now: Moment, redact:
     if state == "delayed" and due <= now:
         # Due; the next lease promotes it.
         state = "waiting"
-    chain, before = "", ""
+    parent, created_at, chain = _origin(body)
+    before = ""
     if state == "chained":
         state = "waiting"
-        if row := await db.fetchrow(_BEFORE.format(n=job), task_id):
-            chain, before = row[0], _url(row[1])
-    parent, created_at = _origin(body)
+        before = _url(await db.fetchval(_BEFORE.format(n=job), task_id))
+    else:
+        chain = ""
     return TaskStatus(
         state=state,
         due_in=due - now if state == "delayed" else 0.0,
@@ -68,9 +69,10 @@ def _url(body: bytes | None) -> str:
         return "(undecodable)"
 
 
-def _origin(body: bytes) -> tuple[str, Moment]:
+def _origin(body: bytes) -> tuple[str, Moment, str]:
+    """The page with its link, when it was found, and its chain."""
     try:
         task = task_json.decode(body)
     except task_json.Undecodable:
-        return "", 0.0
-    return task.parent, task.created_at
+        return "", 0.0, ""
+    return task.parent, task.created_at, task.chain
