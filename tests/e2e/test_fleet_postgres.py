@@ -6,6 +6,7 @@ What all frontiers have in common is in test_fleet.py.
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.e2e.fleet import Fleet, OneServer, news
 from tests.e2e.fleet_crawl import Terms, crawl
 from tests.e2e.held_site import HeldSite
 
-from trotline.testing.postgres_server import PASSWORD, USER, PostgresServer, pgbouncer, postgres
+from trotline.testing.postgres_server import PASSWORD, USER, WHEEL, PostgresServer, binaries, pgbouncer, postgres
 from trotline.testing.shop import DemoShop
 from trotline.testing.shop.trouble import Manners
 
@@ -193,3 +194,22 @@ async def administrate(server: PostgresServer, *statements: str) -> None:
             await connection.execute(statement)
     finally:
         await connection.close()
+
+
+async def test_the_fleet_demo_needs_one_server(tmp_path: Path) -> None:
+    """`make fleet FRONTIER=postgresql`."""
+    binaries(WHEEL)
+    words = ["--frontier", "postgresql", "--products", "30", "--folder", str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(
+        *[sys.executable, "-m", "trotline.testing.fleet_demo", *words],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(120):
+        said = (await process.communicate())[0].decode()
+
+    assert process.returncode == 0, said
+    assert "30 rows: 0 missing, 0 too many, 0 different" in said
+    assert "there is no other server" in said and "Valkey" not in said
+    assert PASSWORD not in said
