@@ -9,8 +9,10 @@ and settles it, over and over, so that each task goes through the broker before 
 
 import argparse
 import asyncio
-import resource
+import contextlib
+import os
 import time
+from pathlib import Path
 
 from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
@@ -25,6 +27,17 @@ from trotline.ports.backend import OpenJob
 from trotline.testing.frontier_contract.bench import BRISK, task
 from trotline.testing.rabbitmq_server import rabbitmq
 from trotline.testing.redis_server import redis
+
+
+def cpu_of(group: int) -> float:
+    """Seconds of processor time of a process and of those that it started."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if group in (int(fields[2]), int(stat.parent.name)):
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def opened(redis_url: str, rabbit_url: str) -> OpenJob:
@@ -73,17 +86,19 @@ async def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     given = parser.parse_args()
     with redis() as books, rabbitmq() as broker:
+        groups = {"client": os.getpid(), "Redis": books.pid, "RabbitMQ": broker.pid}
         for name, run in (("one after another", one_after_another), ("filled", filled)):
             job = await opened(books.url, broker.url)
-            before, began = resource.getrusage(resource.RUSAGE_SELF).ru_utime, time.perf_counter()
+            before, began = {each: cpu_of(pid) for each, pid in groups.items()}, time.perf_counter()
             await run(job, tasks(given.tasks, given.lanes), given.batch)
             took = time.perf_counter() - began
-            cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
+            cost = {each: (cpu_of(pid) - before[each]) / given.tasks * 1e6 for each, pid in groups.items()}
             progress = await job.console.progress()
             assert (progress.done, progress.waiting, progress.leased) == (given.tasks, 0, 0), progress
             print(
-                f"{name}: {given.tasks / took:,.0f} tasks/s, {cpu / given.tasks * 1e6:.0f} us of client CPU per task"
-                f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch})"
+                f"{name}: {given.tasks / took:,.0f} tasks/s; us of CPU per task:"
+                f" {', '.join(f'{each} {us:.0f}' for each, us in cost.items())}"
+                f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch}, load {os.getloadavg()[0]:.0f})"
             )
             await job.close()
 

@@ -20,7 +20,7 @@ from trotline.testing.shop import DemoShop
 
 pytestmark = pytest.mark.xdist_group("fleet rabbitmq")
 
-RESUME_WITHIN = 5.0
+RESUME_WITHIN = 10.0
 """Seconds from the moment that the server answers again to the next page that is done."""
 
 SPIDER = """

@@ -35,7 +35,6 @@ _LEAST = 500
 """Tasks in the queues that a lease aims for."""
 _ROUNDS = 12
 _REST: Seconds = 1.0
-_LONGEST_REST: Seconds = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +43,10 @@ class _Way:
     """Publishing or receiving: the one may fail while the other works, as a server that is short of memory only stops
     publishers."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, factor: float) -> None:
+        """`factor`: of the time that a failed call took, before the next one."""
         self._broker = broker
+        self._factor = factor
         self._rest_until: Seconds = 0.0
         self._asked_at: Seconds = 0.0
         self.trouble: FrontierError | None = None
@@ -68,7 +69,7 @@ class _Way:
             _log.warning("broker.unreachable %s", error.what)
         self.trouble = error
         now = asyncio.get_running_loop().time()
-        self._rest_until = now + min(_LONGEST_REST, max(_REST, 3 * (now - self._asked_at)))
+        self._rest_until = now + max(_REST, (now - self._asked_at) * self._factor)
 
 
 class Pump:
@@ -76,7 +77,8 @@ class Pump:
         self._books = books
         self._broker = broker
         self._frontier = frontier
-        self._out, self._in = _Way(broker), _Way(broker)
+        # Whoever puts waits for it: a blocked server is not asked for more than half of the time.
+        self._out, self._in = _Way(broker, 1.0), _Way(broker, 0.0)
         self._unpublished = 0
         self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
         """When, in which generation of the books, and what was moved and is not acknowledged yet."""

@@ -46,6 +46,12 @@ class RabbitServer:
         return f"amqp://{USER}:{PASSWORD}@127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int:
+        """Of its script, and the id of the process group of all that this started."""
+        assert self._process is not None, "the server is not running"
+        return self._process.pid
+
+    @property
     def _environment(self) -> dict[str, str]:
         folder = str(self.folder)
         return {
