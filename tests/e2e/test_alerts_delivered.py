@@ -13,10 +13,13 @@ from tests.e2e.alert_rigs import Rig
 
 from trotline.adapters.alerts.mail import Mail
 from trotline.adapters.alerts.webhook import Webhook
+from trotline.coordinator.frontier_watch import FrontierWatch
 from trotline.model.job import WorkerInfo
-from trotline.model.outcome import Retry, Snooze
+from trotline.model.lease import LaneFeedback, Settlement
+from trotline.model.outcome import Done, Retry, Snooze
 from trotline.model.proxy_pool import MemberResult, lane_of
 from trotline.model.secret import Secret
+from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, Timing, WorkStats
 from trotline.rules.alerts import RULES
 from trotline.testing.frontier_contract.bench import SHOP, lease_all, steady
@@ -75,6 +78,46 @@ async def _stalled(rig: Rig) -> None:
     await rig.after(8 * MINUTE)
     await rig.visit(3)
     await rig.after(2 * MINUTE)
+
+
+@scene("lanes")
+async def _lanes(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(50)
+    [lease] = await lease_all(rig.client, "w", 1)
+    await rig.client.settle("w", [Settlement(lease, Done(), news=LaneFeedback(Kind.THROTTLED, rest=5 * MINUTE))])
+    await rig.after(4 * MINUTE)
+    await rig.after(3 * MINUTE)
+    # The probe is answered.
+    [lease] = await lease_all(rig.client, "w", 1)
+    await rig.client.settle("w", [Settlement(lease, Done(), news=LaneFeedback(Kind.OK))])
+    await rig.after(2 * MINUTE)
+
+
+@scene("frontier")
+async def _frontier(rig: Rig) -> None:
+    """Its state is in memory: no job is needed, and none could be read."""
+    watch = FrontierWatch("redis://db", "host-1", ["shop"], rig.plan, TurnedClock(rig.bench), rig.bench.now)
+    for seconds, error in ((5.0, "redis://u:hunter2@db: refused"), (25.0, "redis://u:hunter2@db: refused"), (60.0, "")):
+        rig.bench.jump(seconds)
+        if error:
+            watch.failed(error)
+        else:
+            watch.worked()
+        watch.step(_silent)
+        await watch.deliver(_silent)
+
+
+def _silent(event: str, text: str, **_: object) -> None:
+    assert "hunter2" not in text, event
+
+
+class TurnedClock:
+    def __init__(self, bench: Any) -> None:
+        self.now = bench.now
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
 
 
 @scene("empty")

@@ -246,7 +246,8 @@ def test_status_without_jobs_says_how_to_start_one_and_makes_no_file(call: Call)
 def test_status_shows_the_four_numbers(call: Call, job: str):
     code, out, _ = call("status")
     assert code == 0
-    assert out.splitlines()[1].split()[:6] == [job, "unfinished", "1", "0", "1", "2"]
+    # Its worker has not left: it is between two starts.
+    assert out.splitlines()[1].split()[:6] == [job, "running", "1", "0", "1", "2"]
 
 
 def test_status_of_one_job_shows_its_dead_and_what_to_do(call: Call, job: str):
