@@ -4,7 +4,8 @@
 
 One client: one connection that publishes and one that receives, and one to Redis. Both servers are real, on this
 machine, with fsync (quorum queues) and an append-only file (everysec). "one after another" puts a batch, leases a batch
-and settles it, over and over, so that each task goes through the broker before it is leased; "filled" puts all first.
+and settles it, over and over, so that each task goes through the broker before it is leased; "both at once" puts and
+leases concurrently; "filled" puts all tasks first.
 """
 
 import argparse
@@ -66,6 +67,19 @@ async def one_after_another(job: OpenJob, all_tasks: list[Task], batch: int) -> 
         done += await settle_some(job, batch)
 
 
+async def both_at_once(job: OpenJob, all_tasks: list[Task], batch: int) -> None:
+    async def put_all() -> None:
+        for start in range(0, len(all_tasks), batch):
+            await job.frontier.put(all_tasks[start : start + batch])
+
+    async def settle_all() -> None:
+        done = 0
+        while done < len(all_tasks):
+            done += await settle_some(job, batch)
+
+    await asyncio.gather(put_all(), settle_all())
+
+
 async def filled(job: OpenJob, all_tasks: list[Task], batch: int) -> None:
     began = time.perf_counter()
     for start in range(0, len(all_tasks), batch):
@@ -87,7 +101,8 @@ async def main() -> None:
     given = parser.parse_args()
     with redis() as books, rabbitmq() as broker:
         groups = {"client": os.getpid(), "Redis": books.pid, "RabbitMQ": broker.pid}
-        for name, run in (("one after another", one_after_another), ("filled", filled)):
+        ways = {"one after another": one_after_another, "both at once": both_at_once, "filled": filled}
+        for name, run in ways.items():
             job = await opened(books.url, broker.url)
             before, began = {each: cpu_of(pid) for each, pid in groups.items()}, time.perf_counter()
             await run(job, tasks(given.tasks, given.lanes), given.batch)
@@ -98,7 +113,8 @@ async def main() -> None:
             print(
                 f"{name}: {given.tasks / took:,.0f} tasks/s; us of CPU per task:"
                 f" {', '.join(f'{each} {us:.0f}' for each, us in cost.items())}"
-                f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch}, load {os.getloadavg()[0]:.0f})"
+                f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch};"
+                f" load {os.getloadavg()[0]:.0f})"
             )
             await job.close()
 

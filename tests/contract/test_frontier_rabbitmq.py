@@ -4,9 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
 
 import pytest
+from hypothesis import settings
 from tests.contract.rabbitmq_servers import RabbitBench
+from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
 
 from trotline.testing.frontier_contract import FrontierContract
+from trotline.testing.frontier_machine import frontier_machine
 
 # Long histories of a frontier with two servers, on a machine that is busy with other tests.
 pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
@@ -25,3 +28,8 @@ class TestRabbitMQ(FrontierContract):
         bench = RabbitBench()
         yield bench
         await bench.close()
+
+
+TestRabbitMachine = frontier_machine(RabbitBench).TestCase
+TestRabbitMachine.settings = settings(BOUNDED, max_examples=max(1, HISTORIES // 4))
+TestRabbitMachine.pytestmark = [pytest.mark.timeout(300 + 10 * HISTORIES)]

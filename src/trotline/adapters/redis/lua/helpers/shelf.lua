@@ -16,11 +16,15 @@
 -- uses chains: is_step
 -- exports: shelve count_off group_of
 
+local bands = {}
+
 local function band_of(level)
+  if bands[level] then return bands[level] end
   local priority, band = floor(level / 2), 0
   for limit in string.gmatch(SHELF_BANDS, "%d+") do
     if priority >= tonumber(limit) then band = band + 1 end
   end
+  bands[level] = band
   return band
 end
 
