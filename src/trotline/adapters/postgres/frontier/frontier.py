@@ -33,7 +33,9 @@ _AT_ONCE = 1_000
 _SHORT: Seconds = 0.1
 """A shorter wait is only a sleep: nobody has to notify us."""
 _LOCKED: Seconds = 0.01
-"""Lanes that others had locked are tried again after about this time, and"""
+"""Lanes that others had locked are tried again after about this time,"""
+_STILL_LOCKED: Seconds = 0.2
+"""later after this, and"""
 _LOCKED_FOR: Seconds = 2.0
 """for so long, also by calls that do not wait: what is locked is not empty."""
 
@@ -82,7 +84,8 @@ class PostgresFrontier:
                     return leases
                 pause = max(0.001, why.wake - why.now)
                 if why.skipped:
-                    pause = _LOCKED * (0.5 + self._chance.random())
+                    # They were locked for some time already: a client may have stopped.
+                    pause = _STILL_LOCKED * (0.5 + self._chance.random())
                 if not waiting and min(pause, left) > _SHORT:
                     # Then ask again: work may have come before others knew that we wait.
                     waiting = True
@@ -160,7 +163,7 @@ class PostgresFrontier:
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
         """One batch. Delayed tasks that are due go first; lanes that others have locked are tried some times."""
-        promoted, clock = False, asyncio.get_running_loop().time
+        promoted, clock, pause = False, asyncio.get_running_loop().time, _LOCKED
         until = clock() + _LOCKED_FOR
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
@@ -171,7 +174,8 @@ class PostgresFrontier:
                 await self._store.change(promote, wake=False)
                 promoted = True
             elif why.skipped and clock() < until:
-                await asyncio.sleep(_LOCKED * (0.5 + self._chance.random()))
+                await asyncio.sleep(pause * (0.5 + self._chance.random()))
+                pause = min(2 * pause, _STILL_LOCKED)
             else:
                 return leases, why
 
