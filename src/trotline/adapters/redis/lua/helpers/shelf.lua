@@ -11,7 +11,7 @@
 -- A task is shelved once: what comes back (retries, rescued leases) and what is delayed, large or in a chain stays here.
 --
 -- uses clock: call now
--- uses job_books: floor pack_ JOB P book many
+-- uses job_books: floor pack_ JOB P many
 -- uses job_lanes: fetch
 -- uses chains: is_step
 -- exports: shelve count_off group_of
