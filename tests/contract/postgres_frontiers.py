@@ -60,7 +60,9 @@ class PostgresBench:
     durable = True
     build = DEBIAN
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
+        """`shared`: in the schema that the benches of its kind use in turn, for tests that leave its tables whole."""
+        self._shared = shared
         self._address: Address | None = None
         self._clients: list[Client] = []
         self._pools: list[ProxyPools] = []
@@ -75,9 +77,11 @@ class PostgresBench:
         return Database(self._address, now=self.clock)
 
     async def open(self, rules: LaneRules = BRISK) -> Client:
+        used = self._address is not None
         if self._address is None:
-            self._address = parse(f"{self.place()}?schema=f{os.getpid()}_{next(_numbers)}{self.options()}")
-        else:
+            name = type(self).__name__.lower() if self._shared else str(next(_numbers))
+            self._address = parse(f"{self.place()}?schema=f{os.getpid()}_{name}{self.options()}")
+        if used or self._shared:
             await self._execute(_EMPTY.format(schema=self._address.schema))
         return await self.another_job(rules)
 
@@ -115,7 +119,8 @@ class PostgresBench:
     async def close(self) -> None:
         for each in (*self._clients, *self._pools):
             await each.close()
-        await self._drop()
+        if not self._shared:
+            await self._drop()
 
     async def _drop(self) -> None:
         """A schema has some tables per job: thousands of them would slow the server down."""

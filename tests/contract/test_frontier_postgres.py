@@ -8,6 +8,11 @@ from hypothesis import HealthCheck, settings
 from tests.contract.postgres_frontiers import BouncerBench, PostgresBench, WheelBench
 
 from trotline.testing.frontier_contract import FrontierContract
+from trotline.testing.frontier_contract.counting import CountPromises
+from trotline.testing.frontier_contract.leasing import LeasePromises
+from trotline.testing.frontier_contract.noting import NotePromises
+from trotline.testing.frontier_contract.putting import PutPromises
+from trotline.testing.frontier_contract.settling import SettlePromises
 from trotline.testing.frontier_machine import frontier_machine
 
 HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "20"))
@@ -23,7 +28,7 @@ BOUNDED = settings(
 class TestPostgresDebian(FrontierContract):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[PostgresBench]:
-        bench = PostgresBench()
+        bench = PostgresBench(shared=True)
         yield bench
         await bench.close()
 
@@ -31,15 +36,21 @@ class TestPostgresDebian(FrontierContract):
 class TestPostgresWheel(FrontierContract):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[PostgresBench]:
-        bench = WheelBench()
+        bench = WheelBench(shared=True)
         yield bench
         await bench.close()
 
 
-class TestPostgresBouncer(FrontierContract):
+class Calls(PutPromises, LeasePromises, SettlePromises, CountPromises, NotePromises):
+    """Every call of workers, and views: a pooler changes the connections below them, not what they decide."""
+
+    pytestmark = pytest.mark.asyncio
+
+
+class TestPostgresBouncer(FrontierContract if os.environ.get("SOAK") else Calls):  # type: ignore[misc]
     @pytest.fixture
     async def bench(self) -> AsyncIterator[PostgresBench]:
-        bench = BouncerBench()
+        bench = BouncerBench(shared=True)
         yield bench
         await bench.close()
 

@@ -50,6 +50,17 @@ async def test_a_server_that_crashes_is_unreachable_and_then_goes_on_with_what_w
         await jobs.close()
 
 
+async def test_a_call_with_thousands_of_tasks_takes_no_ids_of_the_next_one(bench: PostgresBench):
+    frontier = await bench.open()
+
+    for first in range(0, 10_000, 5_000):
+        given = [task(f"https://shop.example/{number}") for number in range(first, first + 5_000)]
+        assert set(await frontier.put(given)) == {Admission.NEW}
+
+    leases = [lease for _ in range(10) for lease in await frontier.lease("w", 1_000)]
+    assert [lease.task.url for lease in leases] == [f"https://shop.example/{number}" for number in range(10_000)]
+
+
 async def test_a_client_that_stops_in_the_middle_of_a_call_frees_its_lanes(bench: PostgresBench):
     bench.options = lambda: "&timeout=1s&prepare=yes"  # type: ignore[method-assign]
     frontier = await bench.open()

@@ -13,7 +13,7 @@ from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 _OF_A_JOB = re.compile(r'relation "\w+_\d+')
 _MISSING = ("42P01", "3F000")
 """No such table, schema."""
-_OURS = ("42", "22", "23", "0A")
+_OURS = ("42", "22", "23", "0A", "54")
 """Classes of errors that retrying does not help."""
 
 

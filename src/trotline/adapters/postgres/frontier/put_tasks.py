@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from trotline.adapters.postgres.frontier import chains
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.schema import DRAINING, ID_BITS
+from trotline.adapters.postgres.frontier.schema import DRAINING, ID_BITS, MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model import task_json
@@ -64,7 +64,7 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
     refused: set[int] = set()
     answers: list[Admission] = []
     steps: list[tuple[TaskRow, Moment]] = []
-    number = fresh.number << ID_BITS
+    base, place = fresh.number, 0
     for task in tasks:
         if task.fingerprint in refused:
             answers.append(Admission.REFUSED)
@@ -76,8 +76,11 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
         else:
             left.remove(task.fingerprint)
             answers.append(Admission.NEW)
-            row = _row(turn, task, number)
-            number += 1
+            if place == MOST_AT_ONCE:
+                # The next ids belong to other calls.
+                base, place = await turn.db.fetchval("SELECT nextval('task_id')"), 0
+            row = _row(turn, task, base << ID_BITS | place)
+            place += 1
             if task.chain:
                 steps.append((row, task.not_before))
             else:
