@@ -198,6 +198,12 @@ def suspected(lane: Lane) -> Lane:
     return msgspec.structs.replace(lane, failures=max(lane.failures, BREAKER - 1))
 
 
+def probed(lane: Lane) -> bool:
+    """Does the circuit breaker let out one probe at a time? It should be a task that has not failed before, if one
+    waits: a page that always fails says little about the site."""
+    return lane.failures >= BREAKER
+
+
 def failing(lane: Lane) -> bool:
     """Do most of its recent visits fail?"""
     return lane.trouble > FAILING

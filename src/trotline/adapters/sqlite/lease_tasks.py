@@ -123,12 +123,14 @@ def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
         f"{query} AND priority <= ? ORDER BY priority, id LIMIT ?", (lane.id, lane.best, limit)
     ).fetchall()
     affordable = int(pace.credit(lane.pace, turn.now))
-    if sum(1 for row in rows if row[-1]) <= affordable:
+    retries = [row for row in rows if row[-1]]
+    if not retries or (len(retries) <= affordable and not pace.probed(lane.pace)):
         return rows
-    retries = [row for row in rows if row[-1]][:affordable]
-    fresh = turn.db.execute(
-        f"{query} AND attempt <= deaths ORDER BY priority, id LIMIT ?", (lane.id, limit - len(retries))
-    ).fetchall()
+    first_attempts = f"{query} AND attempt <= deaths ORDER BY priority, id LIMIT ?"
+    if pace.probed(lane.pace) and (probes := turn.db.execute(first_attempts, (lane.id, limit)).fetchall()):
+        return probes
+    retries = retries[:affordable]
+    fresh = turn.db.execute(first_attempts, (lane.id, limit - len(retries))).fetchall()
     if not retries and not fresh:
         lane.retry_at = pace.credit_at(lane.pace, turn.now)
     return sorted(retries + fresh, key=lambda row: (row[1], row[0]))

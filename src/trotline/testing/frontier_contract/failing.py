@@ -18,6 +18,7 @@ from trotline.testing.frontier_contract.bench import (
     lease_one,
     live_on,
     steady,
+    task,
     tasks,
 )
 
@@ -139,6 +140,22 @@ class FailPromises:
         assert await operator.lease("v", 10) == [], "one probe at a time"
         await end(frontier, "w", probe, Bury("broken: 503"), LaneFeedback(Kind.BROKEN))
         assert (await lane_view(frontier)).rests_for > before, "it failed: the next pause is longer"
+
+    async def test_f16_a_probe_is_a_task_that_has_not_failed_if_one_waits(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(FAILURES_IN_A_ROW, priority=1))
+        for lease in await lease_all(frontier, "w"):
+            await end(frontier, "w", lease, Retry(1, "500"), LaneFeedback(Kind.BROKEN))
+        # Behind the retries, by its priority.
+        await frontier.put([task("https://shop.example/healthy", priority=100_000)])
+        bench.jump(1)
+
+        while not (probes := await frontier.lease("w", 5)):
+            await live_on(bench, frontier, 1, "w")
+
+        assert [probe.task.url for probe in probes] == ["https://shop.example/healthy"]
+        await end(frontier, "w", probes[0], Bury("broken: 503"), LaneFeedback(Kind.BROKEN))
+        assert await quiet(bench, frontier) > 0, "without another one a task that failed is the probe"
 
     async def test_f16_a_probe_that_vanishes_is_followed_by_another(self, bench: Bench) -> None:
         frontier = await bench.open()

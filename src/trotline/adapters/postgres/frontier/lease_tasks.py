@@ -223,8 +223,10 @@ class _Call:
         rows = [row for row in queue.rows[:limit] if row.level == best]
         affordable = int(pace.credit(lane.pace, self._turn.now))
         retries = [row for row in rows if row.is_retry]
-        if len(retries) <= affordable:
+        if not retries or (len(retries) <= affordable and not pace.probed(lane.pace)):
             return rows
+        if pace.probed(lane.pace) and (probes := await first_attempts(self._turn, queue, limit)):
+            return probes
         retries = retries[:affordable]
         fresh = await first_attempts(self._turn, queue, limit - len(retries))
         if not retries and not fresh:

@@ -9,7 +9,7 @@
 -- uses lane_pool: pool_of
 -- uses pool_members: members write_rings
 -- uses job_lanes: LANES LINE not_before repaired pack_lane touch
--- exports: line_key levels_key join_line popped popped_at crowded line_up line_up_touched write_lines write_lanes
+-- exports: line_key levels_key join_line popped popped_at crowded probes_first_attempts line_up line_up_touched write_lines write_lanes
 
 local LOOK_AGAIN, SOONEST = 5, 0.001
 
@@ -35,10 +35,21 @@ end
 -- What lanes were popped from a line just now, and the level of that line.
 popped, popped_at = {}, nil
 
+-- Is the lane probed, and has it tasks that have not failed before? Then the probe is one of them: a page that always
+-- fails says little about the site.
+function probes_first_attempts(lane)
+  if lane[FAILURES] < BREAKER then return false end
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
+    if lane[at] % 2 == 0 then return true end
+  end
+  return false
+end
+
 -- Where the lane keeps the best level in which it may be served; and whether a better one is held up by a lack of
 -- credit.
 local function best_level(lane)
   local best, best_at, poor, rich
+  if probes_first_attempts(lane) then rich = false end
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
     local level = lane[at]
     if level % 2 == 1 then

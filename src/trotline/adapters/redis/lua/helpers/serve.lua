@@ -9,7 +9,7 @@
 -- uses priority_levels: find_level close_level queue has_waiting
 -- uses lane_pool: pool_of
 -- uses pool_members: members
--- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
+-- uses ready_lanes: popped popped_at line_key levels_key probes_first_attempts line_up write_lines
 -- uses graves: wrap
 -- uses graveyard: bury_waiting
 -- uses lease_times: add_starts
@@ -95,7 +95,7 @@ local function serve(lane, at, wanted)
   if other == 0 then places, start = reserve(lane, portion(lane, wanted), HEEDS) end
   local level = lane[at]
   local retry = level % 2 == 1
-  if retry then places = min(places, floor(credit(lane))) end
+  if retry then places = probes_first_attempts(lane) and 0 or min(places, floor(credit(lane))) end
   if places <= 0 then
     not_before[lane] = max(now + SOON, other)
     return
