@@ -76,10 +76,10 @@ class QueueInput:
             raise TypeError("children is a list of URLs or tasks; for one: children=[url]")
         return [self._draft(one, now) for one in given]
 
-    def entry(self, entry: bytes) -> Task:
+    def entry(self, entry: bytes, *, trusted: bool) -> Task:
         """The draft in an entry of an inbox; ValueError says why there is none."""
         try:
-            text = entry_text(entry).decode()
+            text = entry_text(entry, trusted=trusted).decode()
             fields = msgspec.json.decode(text, type=dict) if text.startswith("{") else {"url": text}
             return task_fields.task(task_json.from_seed(self._defaults | fields))
         except (TypeError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
