@@ -171,7 +171,9 @@ def headers(value: Any) -> tuple[tuple[str, str], ...]:
     for one, other in given:
         value = str(other) if type(other) is int else other
         if not isinstance(one, str) or not isinstance(value, str) or not one or _NOT_IN_A_NAME.search(one + value):
-            raise InvalidValue("names and values that are text without line breaks")
+            # Only a name that is one: a whole header line may be in its place.
+            which = f", also for {one}" if isinstance(one, str) and one.replace("-", "").isalnum() else ""
+            raise InvalidValue(f"names and values that are text without line breaks{which}")
         if client_header([one]):
             raise InvalidValue(f"headers without {shown(one)}: it belongs to the HTTP client, and no task may set it")
         found.append((str.__str__(one), str.__str__(value)))

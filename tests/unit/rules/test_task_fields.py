@@ -59,3 +59,10 @@ def test_a_refused_header_is_named_without_values(given):
     with pytest.raises(InvalidValue) as refused:
         task_fields.checked("a task's headers", given, task_fields.headers)
     assert "geheim" not in str(refused.value)
+
+
+def test_the_message_names_the_invalid_header():
+    with pytest.raises(InvalidValue, match=r"line breaks, also for X-Token$"):
+        task_fields.checked("a task's headers", {"X-Token": "geheim\n"}, task_fields.headers)
+    with pytest.raises(InvalidValue, match=r"line breaks$"):
+        task_fields.checked("a task's headers", {"X-Token: geheim\n": ""}, task_fields.headers)
