@@ -145,12 +145,20 @@ async def test_a_huge_entry_is_parked_unread_and_a_batch_has_a_bounded_size(benc
     inbox = bench.reader()
     await bench.push("first", b"x" * (LARGEST + 1), "last", *(b"y" * 1_000_000 for _ in range(9)))
     taken = 0
+    too_large = 0
     while (batch := await inbox.take()) is not None:
+        too_large += batch.too_large
         assert sum(map(len, batch.entries)) <= 2 * LARGEST
         taken += len(batch.entries)
         await inbox.done(batch, {})
-    assert taken == 11
-    [parked] = await inbox.parked()
+    assert (taken, too_large) == (11, 1)
+    await bench.push(b"x" * (LARGEST + 1))
+    batch = await inbox.take()
+    assert batch is not None
+    assert (batch.entries, batch.too_large) == ((), 1)
+    assert await counts(inbox) == (0, 0, 2), "nothing is held"
+    assert await inbox.take() is None
+    parked, _ = await inbox.parked()
     assert parked.size == LARGEST + 1
     assert len(parked.entry) <= 2_000
     assert parked.why == f"is larger than {LARGEST} bytes"
@@ -204,7 +212,8 @@ async def test_the_access_rights_of_the_documentation_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["inbox=", "inbox=a b", "inbox=trotline:{jobs}:all", "inbox=a&end=top", "inbox=a&idle=x"]
+    "query",
+    ["inbox=", "inbox=a b", "inbox=trotline:{jobs}:all", "inbox=a&end=top", "inbox=a&idle=x", "inbox=a&trust=1"],
 )
 def test_a_url_that_names_no_inbox_is_refused(query: str) -> None:
     with pytest.raises(SettingsError):
@@ -299,7 +308,7 @@ async def test_no_entry_is_lost_when_the_server_of_the_inbox_is_killed(tmp_path:
 GOOD = [
     b"https://shop.example/plain",
     b'{"url": "https://shop.example/json"}',
-    b'{"v": 1, "task_id": "x", "job_type": "product", "url": "https://shop.example/seed", "site_id": 7, "depth": 1,'
+    b'{"v": 1, "task_id": "x", "job_type": "product", "url": "https://shop.example/seed", "depth": 1,'
     b' "retry_count": 1, "max_retries": 5, "created_at": "2025-03-01T12:00:00Z", "priority": 20, "meta": {"a": [1]}}',
     b'\xef\xbb\xbf{"url": "https://shop.example/bom"}',
     b"https://10.0.0.1.shop.example/",
@@ -326,8 +335,15 @@ BAD = {
     "an unknown field": (b'{"url": "https://shop.example/w", "prioritty": 1}', "unknown field"),
     "an unknown version": (b'{"v": 2, "url": "https://shop.example/w", "pages": []}', '"v": 1 only'),
     "an unknown route": (b'{"url": "https://shop.example/w", "job_type": "order"}', "no route 'order'"),
-    "a time without a zone": (b'{"url": "https://shop.example/w", "not_before": "2025-03-01T12:00:00"}', "time zone"),
+    "a time without a zone": (b'{"url": "https://shop.example/w", "created_at": "2025-03-01T12:00:00"}', "time zone"),
     "a lane with line breaks": (b'{"url": "https://shop.example/w", "lane": "a\\nb"}', "lane"),
+    "a hidden request": (
+        b'{"url": "https://shop.example/w", "method": "POST", "headers": {"Transfer-Encoding": "geheim"}}',
+        "fields headers, method are for trusted producers only",
+    ),
+    "the key of another page": (b'{"url": "https://shop.example/w", "key": "https://shop.example/json"}', "trust=yes"),
+    "the site of another spider": (b'{"url": "https://shop.example/w", "site_id": "other"}', "field site_id"),
+    "a lane of its own": (b'{"url": "https://shop.example/w", "lane": "fast"}', "field lane"),
     "a large meta": (b'{"url": "https://shop.example/w", "meta": {"a": "' + b"x" * 2_000_000 + b'"}}', "meta"),
 }
 
@@ -352,6 +368,31 @@ async def test_hostile_entries_are_parked_with_a_reason_and_hold_up_no_other() -
         assert "geheim" not in str([one.why for one in await inbox.parked()])
         assert await counts(inbox) == (0, 0, len(BAD))
         assert reading.counts.new == len(GOOD)
+        await job.close()
+    finally:
+        await bench.close()
+
+
+async def test_trusted_producers_may_set_all_but_the_headers_of_the_client() -> None:
+    bench = Bench(DEBIAN, "&trust=yes")
+    frontier = server(DEBIAN).url
+    try:
+        job = await inbox_job.opened(frontier, await inbox_job.start(frontier))
+        inbox = bench.reader()
+        reading = inbox_job.reader(inbox, job, frontier, inbox_job.spider())
+        page = '{"url": "https://shop.example/w%d", %s}'
+        await bench.push(
+            page % (1, '"method": "POST", "headers": {"X-A": "1"}, "site_id": 7, "lane": "slow"'),
+            "https://shop.example/json",
+            page % (2, '"key": "https://shop.example/json"'),
+            page % (3, '"headers": {"Transfer-Encoding": "geheim1"}'),
+            page % (4, '"headers": {"Authorization": "geheim2\\n"}'),
+        )
+        assert await reading.step()
+        assert reading.counts.new == 3, "a key does not make a page vanish"
+        host, login = [one.why for one in await inbox.parked()]
+        assert "'Transfer-Encoding': it belongs to the HTTP client" in host
+        assert "geheim" not in host + login + str(reading.counts.parked)
         await job.close()
     finally:
         await bench.close()

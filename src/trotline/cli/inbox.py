@@ -10,6 +10,7 @@ from trotline.config.settings import refuse_password
 from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.time import iso
+from trotline.rules.inbox_fields import public_entry
 
 if TYPE_CHECKING:
     from trotline.model.inbox import InboxStatus, ParkedEntry
@@ -87,7 +88,7 @@ def _entries(number: int) -> str:
 
 
 def _shown(one: "ParkedEntry") -> str:
-    text = safe_text(one.entry.decode(errors="replace"), _ENTRY)
+    text = safe_text(public_entry(one.entry), _ENTRY)
     return f"{text} ({count(one.size)} bytes)" if one.size > _ENTRY else text
 
 
@@ -97,6 +98,6 @@ def _facts(status: "InboxStatus", moved: int) -> dict[str, Any]:
 
 
 def _entry_facts(one: "ParkedEntry") -> dict[str, Any]:
-    entry = safe_text(one.entry.decode(errors="replace"), 2_000)
+    entry = safe_text(public_entry(one.entry), 2_000)
     named = {"event": "parked", "id": one.id, "at": iso(one.at), "why": safe_text(one.why)}
     return {**named, "entry": entry, "size": one.size}

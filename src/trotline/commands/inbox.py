@@ -48,9 +48,8 @@ class OpenInbox:
         parked = self._reader.counts.parked.total() if self._reader is not None else 0
         if self._reader is None or not parked:
             return []
-        [(why, _)] = self._reader.counts.parked.most_common(1)
         entries = "1 entry of the inbox is" if parked == 1 else f"{parked:,} entries of the inbox are"
-        return [f"{entries} parked, most often for: {why}; look: trotline inbox"]
+        return [f"{entries} parked, {self._reader.counts.commonest()}; look: trotline inbox"]
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.model.task import Task
 from trotline.ports.backend import OpenJob
 from trotline.ports.inbox import Inbox
+from trotline.rules.inbox_fields import check_open
 from trotline.rules.known_pools import KnownPools
-from trotline.rules.task_fields import shown
 from trotline.spider.spider import Spider
 
 log = logging.getLogger("trotline.inbox")
@@ -54,28 +54,32 @@ def spider_reader(
     say: Callable[[str], None],
     high_water: int,
 ) -> InboxReader:
-    gate, read = components.open_gate(spider, pools), _entries_of(spider)
+    gate, read = components.open_gate(spider, pools), _entries_of(spider, trusted=inbox.trusted)
     return reader_into(inbox, opened, frontier, gate, read, say=say, high_water=high_water)
 
 
-def entry_text(entry: bytes) -> bytes:
-    """The entry without blanks around it; ValueError if it is neither JSON nor a URL of the web."""
+def entry_text(entry: bytes, *, trusted: bool) -> bytes:
+    """The entry without blanks around it; ValueError if it is neither JSON nor a URL of the web, or sets what only
+    trusted producers may."""
     text = entry.removeprefix(codecs.BOM_UTF8).strip(b" \t\r\n\0")
     if not text:
         raise ValueError("the entry is empty")
     if not text.startswith((b"{", b"#")) and not text[:8].lower().startswith((b"http://", b"https://")):
-        raise ValueError(f"{shown(text.decode(errors='replace'))} is neither an http(s) URL nor a JSON object")
+        # Not quoted: it may be half of an object with headers.
+        raise ValueError("the entry is neither an http(s) URL nor a JSON object")
+    if text.startswith(b"{") and not trusted:
+        check_open(text)
     return text
 
 
-def _entries_of(spider: Spider) -> Callable[[bytes], Task]:
+def _entries_of(spider: Spider, *, trusted: bool) -> Callable[[bytes], Task]:
     """Reads an entry: a URL or a JSON object, as a line of a list."""
     route = next(iter(spider.routes.values()), None)
     if route is None:
         raise SettingsError(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
 
     def read(entry: bytes) -> Task:
-        task = task_of(route, 1, entry_text(entry))
+        task = task_of(route, 1, entry_text(entry, trusted=trusted))
         if task is None:
             raise ValueError("a remark")
         return task

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from trotline.commands.inbox import opened_inbox, running
 from trotline.commands.inbox_input import reader_into
@@ -21,7 +22,7 @@ async def reading_inbox(plan: QueuePlan, found: QueueJob) -> AsyncIterator[None]
             found.opened,
             plan.frontier,
             plan.input.gate,
-            plan.input.entry,
+            partial(plan.input.entry, trusted=inbox.trusted),
             say=lambda _: None,
             high_water=HIGH_WATER,
         )

@@ -76,10 +76,10 @@ class QueueInput:
             raise TypeError("children is a list of URLs or tasks; for one: children=[url]")
         return [self._draft(one, now) for one in given]
 
-    def entry(self, entry: bytes) -> Task:
+    def entry(self, entry: bytes, *, trusted: bool) -> Task:
         """The draft in an entry of an inbox; ValueError says why there is none."""
         try:
-            text = entry_text(entry).decode()
+            text = entry_text(entry, trusted=trusted).decode()
             fields = msgspec.json.decode(text, type=dict) if text.startswith("{") else {"url": text}
             return task_fields.task(task_json.from_seed(self._defaults | fields))
         except (TypeError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
@@ -90,7 +90,9 @@ class QueueInput:
             return task_fields.task(given if given.route else msgspec.structs.replace(given, route=ROUTE))
         fields: dict[str, Any] = {"url": given} if isinstance(given, str) else dict(given)
         if not isinstance(fields.get("url"), str):
-            raise TypeError(f"{task_fields.shown(given)} is not a URL, nor an object with a url")
+            # Without the values: headers may be among them.
+            seen = f"an object with {', '.join(map(task_fields.shown, fields)) or 'nothing'}"
+            raise TypeError(f"{seen} is not a URL, nor an object with a url")
         if (delay := fields.pop("delay", None)) is not None:
             fields["not_before"] = now() + _delay(delay)
         return task_fields.task(task_json.from_seed(self._defaults | fields))

@@ -18,6 +18,7 @@ from trotline.model.inbox import InboxBatch
 from trotline.model.job import Progress, State
 from trotline.model.lease import Admission
 from trotline.model.task import Task
+from trotline.model.task_json import LARGEST
 from trotline.model.time import Seconds
 from trotline.ports.clock import Clock
 from trotline.ports.inbox import TAKEN_FOR, Inbox
@@ -36,7 +37,8 @@ AGAIN: Seconds = 2.0
 MOST_NAMED = 20
 """Reasons that are logged; all of them are with the parked entries."""
 LONGEST_REASON = 300
-_OTHERS = "for other reasons"
+OTHERS = "other reasons"
+_TOO_LARGE = f"is larger than {LARGEST} bytes"
 _DRAINING = "the lane is draining, and admits nothing new"
 _CLOSED = (State.DRAINING, State.CANCELLED)
 
@@ -54,6 +56,13 @@ class InboxCounts:
         self.new = self.duplicate = 0
         self.parked: Counter[str] = Counter()
         """Reason -> entries."""
+
+    def commonest(self) -> str:
+        """For a summary; "" if nothing was parked."""
+        if OTHERS in self.parked:
+            # The reasons are not counted one by one any more.
+            return f"for more than {MOST_NAMED} reasons, as: {next(iter(self.parked))}"
+        return f"most often for: {self.parked.most_common(1)[0][0]}" if self.parked else ""
 
 
 class InboxReader:
@@ -121,6 +130,9 @@ class InboxReader:
             self._empty_since = self._clock.now() if self._empty_since is None else self._empty_since
             return False
         self._empty_since = None
+        self._count([], [_TOO_LARGE] * batch.too_large)
+        if not batch.entries:
+            return True
         try:
             await self._pass_on(batch, progress)
         except FrontierGone:
@@ -199,7 +211,7 @@ class InboxReader:
         for why in reasons:
             if why not in self.counts.parked:
                 if len(self.counts.parked) >= MOST_NAMED:
-                    self.counts.parked[_OTHERS] += 1
+                    self.counts.parked[OTHERS] += 1
                     continue
                 log.warning("inbox.parked %s: an entry was parked: %s", self._inbox.name, why)
             self.counts.parked[why] += 1

@@ -12,6 +12,8 @@ class InboxBatch(msgspec.Struct, frozen=True):
 
     id: str
     entries: tuple[bytes, ...]
+    too_large: int = 0
+    """Entries that were parked unread with this call."""
 
 
 class ParkedEntry(NamedTuple):

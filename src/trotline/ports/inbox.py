@@ -29,8 +29,14 @@ class Inbox(Protocol):
         """A job that reads this inbox may end when it was empty for so long; None: it stays open for more."""
         ...
 
+    @property
+    def trusted(self) -> bool:
+        """Its producers may set all fields of a task."""
+        ...
+
     async def take(self) -> InboxBatch | None:
-        """The oldest entries, up to AT_ONCE; None if none waits. Also returns batches of dead readers."""
+        """The oldest entries, up to AT_ONCE; None if none waits. Also returns batches of dead readers. Without
+        entries, if all were too large: then there is nothing to hold."""
         ...
 
     async def keep(self, batch: InboxBatch) -> bool:

@@ -16,6 +16,7 @@ from trotline.model.row import deeper_than
 from trotline.model.task import Task
 from trotline.model.time import LAST_MOMENT
 from trotline.rules import pool_names
+from trotline.rules.client_headers import client_header
 
 LEAST_PRIORITY, MOST_PRIORITY = -1_000_000, 1_000_000
 """All frontiers support this range."""
@@ -85,7 +86,8 @@ def checked(argument: str, value: Any, check: Check) -> Any:
     try:
         return check(value)
     except InvalidValue as error:
-        raise InvalidValue(f"{argument} is {shown(value)}; give {error}") from None
+        seen = type_of(value) if check in _HIDDEN else shown(value)
+        raise InvalidValue(f"{argument} is {seen}; give {error}") from None
 
 
 def whole(least: int, most: int) -> Check:
@@ -169,7 +171,11 @@ def headers(value: Any) -> tuple[tuple[str, str], ...]:
     for one, other in given:
         value = str(other) if type(other) is int else other
         if not isinstance(one, str) or not isinstance(value, str) or not one or _NOT_IN_A_NAME.search(one + value):
-            raise InvalidValue("names and values that are text without line breaks")
+            # Only a name that is one: a whole header line may be in its place.
+            which = f", also for {one}" if isinstance(one, str) and one.replace("-", "").isalnum() else ""
+            raise InvalidValue(f"names and values that are text without line breaks{which}")
+        if client_header([one]):
+            raise InvalidValue(f"headers without {shown(one)}: it belongs to the HTTP client, and no task may set it")
         found.append((str.__str__(one), str.__str__(value)))
     return tuple(found)
 
@@ -196,6 +202,8 @@ def client(value: Any) -> str:
     return str.__str__(value)
 
 
+_HIDDEN: tuple[Check, ...] = (headers,)
+"""Their values are often secrets: a message has the type only."""
 PLAIN: dict[str, Check] = {
     "priority": whole(LEAST_PRIORITY, MOST_PRIORITY),
     "key": key,

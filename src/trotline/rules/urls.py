@@ -130,13 +130,19 @@ def task_identity(task: Task, address: Address) -> str:
 
     Without the body a search that is paged by POST would be one page. A task for one account also has the account.
     """
-    identity = address.identity if task.key is None else task.key
+    identity = address.identity if task.key is None else _key_identity(task.key)
     if names_account(task.pool):
         # Every account has its own page.
         identity = f"{identity}\0{task.pool}"
     if task.key is not None or (task.method == "GET" and not task.body):
         return identity
     return f"{identity}\0{task.method}\0{xxhash.xxh3_128_hexdigest(task.body)}"
+
+
+def _key_identity(key: str) -> str:
+    """Never that of a URL: a task with a key must not make a page vanish as a duplicate. Other keys stay as they are,
+    so that jobs keep their identities."""
+    return f"\0{key}" if key.startswith(("http://", "https://", "\0")) else key
 
 
 def resolve(base: str, href: str) -> str | None:

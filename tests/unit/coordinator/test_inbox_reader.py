@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from trotline.coordinator.inbox_reader import LOOK_EVERY, MOST_NAMED, InboxReader
+from trotline.coordinator.inbox_reader import LOOK_EVERY, MOST_NAMED, OTHERS, InboxCounts, InboxReader
 from trotline.errors import FrontierGone, FrontierUnreachable
 from trotline.frontier.gate import Gate
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
@@ -13,6 +13,7 @@ from trotline.model.job import Progress, State
 from trotline.model.lease import Admission
 from trotline.model.limits import Limits
 from trotline.model.task import Task
+from trotline.model.task_json import LARGEST
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import UrlRules
@@ -23,6 +24,7 @@ class Steps:
 
     def __init__(self, *entries: bytes, idle: float | None = None) -> None:
         self.name = "wanted"
+        self.trusted = False
         self.idle = idle
         self.batches = [InboxBatch("b1", entries)] if entries else []
         self.said: list[str] = []
@@ -122,6 +124,25 @@ async def test_entries_with_ever_new_reasons_do_not_fill_the_memory() -> None:
     assert reading.counts.parked.total() == 100
     assert len(reading.counts.parked) <= MOST_NAMED + 1
     assert len(steps.parked_now) == 100
+
+
+async def test_entries_that_are_too_large_are_counted_and_are_no_empty_inbox() -> None:
+    steps = Steps(idle=10.0)
+    steps.batches = [InboxBatch("b1", (), 2), InboxBatch("b2", (GOOD,), 1)]
+    reading = reader(steps)
+    assert await reading.step()
+    assert steps.said == ["take"], "there is nothing to put or to hold"
+    assert await reading.step()
+    assert reading.counts.parked == {f"is larger than {LARGEST} bytes": 3}
+    assert reading.counts.commonest() == f"most often for: is larger than {LARGEST} bytes"
+    assert reading.counts.new == 1
+
+
+def test_a_summary_names_a_reason_also_when_there_are_too_many() -> None:
+    counts = InboxCounts()
+    assert counts.commonest() == ""
+    counts.parked.update({"first": 1, OTHERS: 500})
+    assert counts.commonest() == f"for more than {MOST_NAMED} reasons, as: first"
 
 
 async def test_a_task_that_the_frontier_cannot_store_is_parked_alone() -> None:

@@ -30,3 +30,39 @@ def test_every_field_of_a_task_is_checked(field):
 
 def test_a_plain_task_is_returned_as_it_is():
     assert task_fields.task(PLAIN) is PLAIN
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "CONTENT-LENGTH", "transfer-encoding", "Transfer-Encoding ", "connection", "Keep-Alive", "TE", "Trailer",
+     "Upgrade", "Expect", "Proxy-Authorization", "proxy-connection"],
+)  # fmt: skip
+def test_headers_of_the_client_are_refused(name):
+    with pytest.raises(InvalidValue, match="belongs to the HTTP client"):
+        task_fields.task(msgspec.structs.replace(PLAIN, headers=(("accept", "*/*"), (name, "chunked"))))
+
+
+def test_other_headers_pass():
+    given = (
+        ("Upgrade-Insecure-Requests", "1"),
+        ("content-type", "a/b"),
+        ("X-Host", "h"),
+        ("authorization", "Bearer t"),
+    )
+    assert task_fields.headers(given) == given
+
+
+@pytest.mark.parametrize(
+    "given", [{"Authorization": "geheim\n"}, {"Host": "geheim"}, ["geheim"], {"Cookie": b"geheim"}]
+)
+def test_a_refused_header_is_named_without_values(given):
+    with pytest.raises(InvalidValue) as refused:
+        task_fields.checked("a task's headers", given, task_fields.headers)
+    assert "geheim" not in str(refused.value)
+
+
+def test_the_message_names_the_invalid_header():
+    with pytest.raises(InvalidValue, match=r"line breaks, also for X-Token$"):
+        task_fields.checked("a task's headers", {"X-Token": "geheim\n"}, task_fields.headers)
+    with pytest.raises(InvalidValue, match=r"line breaks$"):
+        task_fields.checked("a task's headers", {"X-Token: geheim\n": ""}, task_fields.headers)

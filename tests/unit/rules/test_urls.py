@@ -357,3 +357,15 @@ def test_a_post_is_told_by_its_body_and_a_key_by_itself() -> None:
     assert task_identity(plain, at) == at.identity
     assert len({task_identity(task, at) for task in (plain, first, second)}) == 3
     assert task_identity(Task(url=at.url, route="r", key="T1", body=b"x"), at) == "T1"
+
+
+def test_a_key_is_never_the_identity_of_a_url() -> None:
+    at, other = address("http://a.example/mine"), address("https://a.example/other")
+    keys = [other.identity, f"\0{other.identity}", f"\0\0{other.identity}", "T1", "http", "https:/x"]
+    found = [task_identity(Task(url=at.url, route="r", key=key), at) for key in keys]
+    assert len(set(found)) == len(keys)
+    assert not any(identity.startswith(("http://", "https://")) for identity in found)
+    assert found[3:] == ["T1", "http", "https:/x"], "keys of stored jobs stay what they are"
+    post = Task(url=other.url, route="r", method="POST", body=b"x")
+    forged = Task(url=at.url, route="r", key=task_identity(post, other))
+    assert task_identity(forged, at) != task_identity(post, other)

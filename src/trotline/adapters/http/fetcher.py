@@ -28,7 +28,7 @@ from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
 from trotline.adapters.http.proxy_dialer import ProxyDialer
 from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun, patience
-from trotline.adapters.http.request_checks import checked, places, why_not_origin
+from trotline.adapters.http.request_checks import checked, checked_of_task, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.account import StoredCookie
@@ -357,7 +357,7 @@ class HttpFetcher:
 
     def _own_headers(self, task: Task) -> Mapping[str, str]:
         """The task's headers, and the spider's secret ones if the URL is one of the spider's own hosts."""
-        given = checked(dict(task.headers))
+        given = checked_of_task(task.headers)
         if not self._secret_headers or not self._may_have_secrets(task.url):
             return given
         names = {name.lower() for name in given}

@@ -1,13 +1,14 @@
 """Checks before a request: headers, allowed hosts, origin."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from yarl import URL
 
 from trotline.adapters.http.guard import Forbidden, Guard
 from trotline.errors import SettingsError
 from trotline.rules.addresses import Allowed, allowed
+from trotline.rules.client_headers import client_header
 
 _BREAKS_A_HEADER = re.compile(r"[\r\n\0\ud800-\udfff]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -27,6 +28,14 @@ def checked(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not _TOKEN.fullmatch(name) or _BREAKS_A_HEADER.search(value):
             raise Forbidden(f"header {name!r} has a line break or a lone surrogate, or is not a valid header name")
     return headers
+
+
+def checked_of_task(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """As `checked`, for a task of the frontier. Other programs may write there, and hide a request in a body."""
+    headers = dict(pairs)
+    if name := client_header(headers):
+        raise Forbidden(f"header {name!r} belongs to the HTTP client, and no task may set it")
+    return checked(headers)
 
 
 def why_not_origin(url: URL, guard: Guard) -> str:

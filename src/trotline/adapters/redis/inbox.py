@@ -43,17 +43,21 @@ class RedisInbox:
     def idle(self) -> Seconds | None:
         return self.address.idle
 
+    @property
+    def trusted(self) -> bool:
+        return self.address.trusted
+
     async def take(self) -> InboxBatch | None:
         # After a lost reply a second batch is taken, and the first one goes back when its time is over.
         batch = secrets.token_hex(8)
         words = (batch, AT_ONCE, ENOUGH, LARGEST, self.address.side, TAKEN_FOR)
-        wrong, *entries = await self._run(script("inbox_take"), *words)
+        wrong, too_large, *entries = await self._run(script("inbox_take"), *words)
         if wrong:
             raise FrontierError(
                 f"the inbox {self.name} cannot be read: the key {wrong.decode(errors='replace')}",
                 hint="An inbox is a list: name one that only producers of tasks write to, with LPUSH.",
             )
-        return InboxBatch(batch, tuple(entries)) if entries else None
+        return InboxBatch(batch, tuple(entries), int(too_large)) if entries or int(too_large) else None
 
     async def keep(self, batch: InboxBatch) -> bool:
         return bool(await self._run(script("inbox_keep"), batch.id))

@@ -1,6 +1,6 @@
 """The URL of an inbox. Without the client library: it is parsed by commands that do not connect.
 
-redis://HOST:PORT/0?inbox=NAME[&end=left][&idle=TIME]    and all other forms of connect.py with these options
+redis://HOST:PORT/0?inbox=NAME[&end=left][&idle=TIME][&trust=yes] and all other forms of connect.py with these options
 """
 
 import re
@@ -22,6 +22,8 @@ class Address(NamedTuple):
     side: str
     """The end of the list with the oldest entries."""
     idle: Seconds | None
+    trusted: bool
+    """Producers may set all fields of a task."""
 
 
 def parse(url: str) -> Address:
@@ -29,10 +31,12 @@ def parse(url: str) -> Address:
     place, _, query = url.partition("?")
     words = dict(parse_qsl(query))
     name, end, idle = words.pop("inbox", ""), words.pop("end", "right"), words.pop("idle", "")
+    trust = words.pop("trust", "no")
     if not NAME.fullmatch(name) or name.startswith(OWN):
         raise ValueError(f"the URL has no inbox name, or an invalid one: letters, digits, . _ : and -. {HINT}")
     if end not in ("left", "right"):
         raise ValueError("end= is left (producers use RPUSH) or right (LPUSH)")
-    return Address(
-        place + (f"?{urlencode(words)}" if words else ""), name, end.upper(), seconds(idle) if idle else None
-    )
+    if trust not in ("yes", "no"):
+        raise ValueError("trust= is yes (producers may set whatever the spider's author may) or no")
+    rest = f"?{urlencode(words)}" if words else ""
+    return Address(place + rest, name, end.upper(), seconds(idle) if idle else None, trust == "yes")
