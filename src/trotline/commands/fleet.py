@@ -206,7 +206,8 @@ class _Fleet:
         if seen.progress.finished_at is not None:
             await self._forget()
             return None, True
-        return advise(seen.progress, seen.summary, outage_text(held_back_by(seen.crew))), False
+        outage, workers = outage_text(held_back_by(seen.crew)), len(living(seen.crew))
+        return advise(seen.progress, seen.summary, outage, workers), False
 
     _elsewhere = 0
     """Workers of the job on other machines, or started by others."""
