@@ -128,9 +128,11 @@ def command(
         with ExitStack() as stack:
             if web:
                 from trotline.cli.web_beside import web_beside
+                from trotline.config import logs
 
                 # To standard error: with --json standard output is for machines.
-                click.echo(stack.enter_context(web_beside(plan.settings, spider)), err=True)
+                said = stack.enter_context(web_beside(plan.settings, spider))
+                click.echo(said.logged if logs.is_json() else said.text, err=True)
             view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
             return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
