@@ -170,8 +170,8 @@ def _mostly(progress: Progress) -> str:
 
 
 def _attempts(point: Point) -> int:
-    """As `job_figures`: ended tasks, retries, and visits that the site put off."""
-    return point.ended + point.retries + point.throttled
+    """As `job_figures`: visits that ended a task, retries, and visits that the site put off."""
+    return point.ended - point.unvisited + point.retries + point.throttled
 
 
 def _begin(points: Sequence[Point], window: float) -> Point:
