@@ -10,6 +10,8 @@ from trotline.rules import chains
 
 _FAILED = frozenset({"retry", "dead"})
 _AGAIN = frozenset({"retry", "snooze", "dead"})
+LISTING = "listing pages"
+"""The counter of pages whose route only leads to others, until a worker meets its first record."""
 _ENDED = frozenset({"ok", "dropped", "dead"})
 _UNVISITED = ("dead: cancelled", chains.TALLY, "dead: unreachable: lane given up", "dead: throttled: lane given up")
 """How the counters of tasks begin that were buried while they waited: by an operator, with their lane or chain."""

@@ -155,6 +155,16 @@ def test_pages_without_a_single_record_fire() -> None:
     assert "empty" not in found([look(1, waiting=9, done=500)]), "a record ends it"
 
 
+def test_listings_that_are_read_first_are_no_empty_run() -> None:
+    def listings(number: int, rules: AlertRules = USUAL) -> bool:
+        return "empty" in found([look(1, waiting=9, done=500, tallies={"ok": 500, "listing pages": number})], rules)
+
+    assert (listings(500), listings(451), listings(450)) == (False, False, True)
+    assert listings(490, AlertRules(empty_pages=10)) and not listings(491, AlertRules(empty_pages=10))
+    ended = look(1, done=500, tallies={"ok": 500, "listing pages": 500}, finished_at=60.0)
+    assert "empty" in found([ended]), "a whole job without a record is empty"
+
+
 def test_a_lane_that_is_cancelled_or_given_up_is_no_error_spike() -> None:
     def tallies(minute: int, why: str) -> dict[str, int]:
         return {"records": 1, "ok": 100 * minute} | ({f"dead: {why}": 5000} if minute > 25 else {})
