@@ -1,6 +1,7 @@
 """`trotline run --web`: the dashboard lives as long as the run, however that ends."""
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 
@@ -63,3 +64,16 @@ async def test_a_second_run_finds_another_port(tmp_path: Path) -> None:
         for running in runs:
             assert (await running.end()).code == 0
     assert len(set(addresses)) == 2
+
+
+async def test_a_json_log_has_the_address_without_the_token(tmp_path: Path) -> None:
+    async with HeldSite(pages=3) as site:
+        (tmp_path / "site.py").write_text(site.spider())
+        options = ("--allow-private", "--grace", "1s", "--web", "--log-format", "json")
+        running = await start(tmp_path, "run", "site.py", *options)
+        assert running.process.stderr is not None
+        line = json.loads(await asyncio.wait_for(running.process.stderr.readline(), 30))
+        running.process.send_signal(signal.SIGINT)
+        _, rest = await asyncio.wait_for(running.process.communicate(), 30)
+    assert line["event"] == "command.output" and line["message"].startswith("dashboard: http://127.0.0.1:")
+    assert "login" not in line["message"] and b"login#" not in rest

@@ -12,6 +12,7 @@ from trotline.cli.options import (
     frontier_option,
     json_option,
     log_options,
+    otel_options,
     proxies_option,
     settings_of,
     wait_for,
@@ -31,6 +32,7 @@ _NUMBER = click.IntRange(1, MOST_PROCESSES)
     epilog=examples(
         "trotline fleet shop.py --max 8                     1 to 8 workers, by the work that may be done now",
         "trotline fleet shop.py --min 2 --max 8 --until-finished",
+        "trotline fleet shop.py --max 8 --upgrade           let this version of shop.py into the running job",
         "trotline fleet shop.py --max 8 --frontier redis://queue:6379/0 --sink postgresql://db/shop",
     )
 )
@@ -47,9 +49,13 @@ _NUMBER = click.IntRange(1, MOST_PROCESSES)
 @allow_option
 @proxies_option
 @click.option("--until-finished", is_flag=True, help="End with the job, instead of waiting for the next one.")
+@click.option("--upgrade", is_flag=True, help="Let this version of the spider's code into jobs started with another.")
+@otel_options
 @log_options
 @json_option
-def command(spider: str, least: int, most: int, until_finished: bool, as_json: bool, **flags: Any) -> int:
+def command(
+    spider: str, least: int, most: int, until_finished: bool, upgrade: bool, as_json: bool, **flags: Any
+) -> int:
     """Run workers of a spider on this machine, more or fewer by what may be fetched now under all limits.
 
     More workers start after 30 s in which they would have been worth having, at most twice as many at once. Fewer run
@@ -70,6 +76,7 @@ def command(spider: str, least: int, most: int, until_finished: bool, as_json: b
         rules=ScaleRules(least=least, most=most),
         environment=_environment(flags),
         until_finished=until_finished,
+        upgrade=upgrade,
     )
     finished = wait_for(fleet(plan, _print_json if as_json else _print))
     return 0 if finished else INTERRUPTED

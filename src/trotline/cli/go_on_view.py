@@ -21,7 +21,7 @@ def go_on(target: Target, progress: Progress, workers: int) -> str:
         return ""
     if workers:
         return themselves(workers)
-    return f"no worker is running; continue with: {_starting(target)}"
+    return f"no worker is running; continue with: {_starting(target)}{_other_version(target)}"
 
 
 def visit_again(target: Target, workers: int, file: str) -> str:
@@ -43,6 +43,14 @@ def themselves(workers: int) -> str:
 
 def _own_program(target: Target) -> str:
     return f"the program that works on the queue {safe(target.job.spider, 40)!r}"
+
+
+def _other_version(target: Target) -> str:
+    """Workers that wait for this reason are not in the books of the job: it cannot be said whether there are some."""
+    if is_queue(target.job) or not target.job.version:
+        return ""
+    upgrade = same("work", file_of(target.job.spider), "--upgrade", job=target.job)
+    return f"; if workers wait because their code is of another version, let it in: {upgrade}"
 
 
 def _starting(target: Target) -> str:

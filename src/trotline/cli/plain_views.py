@@ -186,7 +186,7 @@ def facts(report: "Report") -> dict[str, Any]:
         **task_counts(progress),
         "found": report.found,
         "stored": report.stored,
-        "pages_per_second": round(report.pages_per_second, 3),
+        "pages_per_second": None if report.pages_per_second is None else round(report.pages_per_second, 3),
         "workers": report.workers,
         "held_back": report.held_back,
         "paused": progress.paused,

@@ -128,9 +128,11 @@ def command(
         with ExitStack() as stack:
             if web:
                 from trotline.cli.web_beside import web_beside
+                from trotline.config import logs
 
                 # To standard error: with --json standard output is for machines.
-                click.echo(stack.enter_context(web_beside(plan.settings, spider)), err=True)
+                said = stack.enter_context(web_beside(plan.settings, spider))
+                click.echo(said.logged if logs.is_json() else said.text, err=True)
             view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
             return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
@@ -174,12 +176,13 @@ def _run(
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
     from trotline.config import logs
+    from trotline.rules.job_figures import visited
 
-    ended_before: list[int] = []
+    visited_before: list[int] = []
 
     def show(report: "Report") -> None:
-        if not ended_before:
-            ended_before.append(report.progress.done + report.progress.dead)
+        if not visited_before:
+            visited_before.append(visited(report.progress))
             logs.know(spider=spider.name, job=report.job.id)
             logs.announce("run.started", "resumed" if report.resumed else "", fields={"resumed": report.resumed})
         view.show(report)
@@ -190,13 +193,13 @@ def _run(
         view.close()
     progress = report.progress
     logs.announce("run.ended", str(ending), fields={"done": progress.done, "dead": progress.dead})
-    before = ended_before[0] if ended_before and report.resumed else 0
+    before = visited_before[0] if visited_before and report.resumed else 0
     summary = summarise(
         report,
         ending=str(ending),
         sink=plan.settings.sink,
         command=typed(),
-        ended_before=before,
+        visited_before=before,
         proxy_name=names_in(book),
     )
     if json or not quiet:

@@ -39,6 +39,7 @@ from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.field_coverage import coverage
+from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
@@ -179,7 +180,9 @@ def portrait(look: Look) -> list[str]:
         lines.append(f"seen: {safe(p.seen, 200)}")
     lines += [f"warning: {safe(text)}" for text in (*warnings(p.tallies), *look.coverage_warnings)]
     if happened := {
-        name: number for name, number in p.tallies.items() if not name.startswith((*FACTS, *POOL_FACTS, *RETRY_FACTS))
+        name: number
+        for name, number in p.tallies.items()
+        if not name.startswith((*FACTS, *POOL_FACTS, *RETRY_FACTS, LISTING))
     }:
         ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]

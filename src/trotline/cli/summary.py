@@ -18,6 +18,7 @@ from trotline.model.job import LaneView, State
 from trotline.model.proxy_pool import is_account_pool
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
+from trotline.rules.job_figures import visited
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
 from trotline.rules.near_duplicates import ALIKE_PAGES
 from trotline.rules.pool_tallies import PoolUse, uses
@@ -240,16 +241,16 @@ def summarise(
     ending: str,
     sink: str,
     command: str,
-    ended_before: int = 0,
+    visited_before: int = 0,
     proxy_name: ProxyName = str_of_member,
 ) -> Summary:
-    """`proxy_name`: host:port of a member of a pool."""
+    """`visited_before`: by earlier runs of the job. `proxy_name`: host:port of a member of a pool."""
     progress = report.progress
     return Summary(
         ending=ending,
         spider=report.job.spider,
         job=report.job.id,
-        pages=max(0, progress.done + progress.dead - ended_before),
+        pages=max(0, visited(progress) - visited_before),
         records=records_view.total(report.found, report.stored),
         found=report.found,
         stored=report.stored,

@@ -83,7 +83,9 @@ def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
     return lines
 
 
-def rate(per_second: float, noun: str = "pages") -> str:
+def rate(per_second: float | None, noun: str = "pages") -> str:
+    if per_second is None:
+        return f"unknown {noun}/s"
     if 0 < per_second < 0.5:
         return f"{per_second * 60:.1f} {noun}/min"
     return f"{per_second:,.1f} {noun}/s" if per_second < 100 else f"{per_second:,.0f} {noun}/s"

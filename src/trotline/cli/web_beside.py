@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from trotline.commands.web import LISTEN, PORT
 from trotline.config.settings import Settings
@@ -19,9 +20,18 @@ _LISTENING = "listening on "
 _TOKEN = "DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
 
 
+class Said(NamedTuple):
+    """What to tell the operator."""
+
+    text: str
+    """For a terminal: who reads it may steer the run."""
+    logged: str
+    """For a log, which is kept and read by others: without the token."""
+
+
 @contextlib.contextmanager
-def web_beside(settings: Settings, spider: str) -> Iterator[str]:
-    """What to tell the operator: the address, or why there is no dashboard; the run goes on in any case.
+def web_beside(settings: Settings, spider: str) -> Iterator[Said]:
+    """The address, or why there is no dashboard; the run goes on in any case.
 
     The address has a token behind "#": other users of this machine could steer the run otherwise.
     """
@@ -31,8 +41,19 @@ def web_beside(settings: Settings, spider: str) -> Iterator[str]:
         said = _started(stack, settings, spider, LISTEN, token) if _is_free(PORT) else ""
         if not said.startswith(_LISTENING):
             said = _started(stack, settings, spider, "127.0.0.1:0", token)
-        address = said.removeprefix(_LISTENING).split("   ")[0]
-        yield f"dashboard: {address}login#{token}" if said.startswith(_LISTENING) else f"no dashboard: {said}"
+        yield _said(said, token)
+
+
+def _said(said: str, token: str) -> Said:
+    """Of the first line of the dashboard."""
+    if not said.startswith(_LISTENING):
+        return Said(f"no dashboard: {said}", f"no dashboard: {said}")
+    address = said.removeprefix(_LISTENING).split("   ")[0]
+    return Said(
+        f"dashboard: {address}login#{token}",
+        f"dashboard: {address} (its token is not for a log; one with a token of yours: "
+        "trotline web --token-operate file:PATH)",
+    )
 
 
 def _is_free(port: int) -> bool:

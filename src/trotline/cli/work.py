@@ -34,6 +34,7 @@ from trotline.cli.pool_view import ProxyName, names_in, str_of_member
 from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
+from trotline.config import logs
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.processes.child_process import WaitingChild
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from trotline.commands.work import WorkEvent
     from trotline.spider.spider import Spider
 
+_OTHER_VERSION = "other version"
 _HINT = "Ctrl-C stops this worker and gives back what it holds; the job goes on with the others."
 _LINE_EVERY = 30.0
 """A worker is a service: its log need not be long."""
@@ -165,8 +167,9 @@ class _Printer:
             self._view = None
 
     def print_event(self, event: "WorkEvent") -> None:
-        _log(event, self._spider.name)
+        self._log(event)
         if self._quiet:
+            self._warn(event)
             return
         if self._json:
             click.echo(json_line(_facts(event, self._spider.name)))
@@ -177,6 +180,17 @@ class _Printer:
             again = same("start", self._ref)
             summary = summary_of(event.report, str(event.ending), self._settings, again, self._proxy_name)
             print_summary(summary, announced=True, json=self._json)
+
+    def _log(self, event: "WorkEvent") -> None:
+        if logs.is_json():
+            message = " ".join(self._lines(event)) if event.what == _OTHER_VERSION else event.reason
+            _log(event, self._spider.name, message)
+
+    def _warn(self, event: "WorkEvent") -> None:
+        """A worker that leaves its job to others until somebody acts says so with --quiet, too: those of a fleet do."""
+        if event.what == _OTHER_VERSION and not logs.is_json():
+            for line in self._lines(event):
+                click.echo(f"warning: {line}", err=True)
 
     def _lines(self, event: "WorkEvent") -> list[str]:
         name, job = self._spider.name, event.job.id if event.job is not None else ""
@@ -208,17 +222,13 @@ class _Printer:
                 return [] if event.announced else [_ended(event, job)]
 
 
-def _log(event: "WorkEvent", spider: str) -> None:
-    from trotline.config import logs
-
-    if not logs.is_json():
-        return
+def _log(event: "WorkEvent", spider: str, message: str) -> None:
     facts = {name: value for name, value in _facts(event, spider).items() if name not in ("event", "reason")}
     if event.report is not None:
         facts |= {"done": event.report.progress.done, "dead": event.report.progress.dead}
-    bad = event.what in ("unreachable", "sink unreachable", "unreadable")
+    bad = event.what in ("unreachable", "sink unreachable", "unreadable", _OTHER_VERSION)
     name = f"worker.{event.what.name.lower()}"
-    logs.announce(name, event.reason, level="warning" if bad else "info", fields=facts)
+    logs.announce(name, message, level="warning" if bad else "info", fields=facts)
 
 
 def _ended(event: "WorkEvent", job: str) -> str:

@@ -63,7 +63,7 @@ async def report(plan: AdvisePlan) -> AdviceReport:
         ends = await _ends(opened, progress, crew)
     finally:
         await opened.close()
-    return made(plan, progress, summary, ends, outlook.outage_text(held_back_by(crew)))
+    return made(plan, progress, summary, ends, outlook.outage_text(held_back_by(crew)), outlook.living(crew))
 
 
 async def look(
@@ -86,9 +86,14 @@ async def look(
 
 
 def made(
-    plan: AdvisePlan, progress: Progress, summary: JobSummary, ends: Range | Unknown, outage: str = ""
+    plan: AdvisePlan,
+    progress: Progress,
+    summary: JobSummary,
+    ends: Range | Unknown,
+    outage: str = "",
+    workers: int | None = None,
 ) -> AdviceReport:
-    advice, measured = advise(progress, summary, outage), flow(summary.steps)
+    advice, measured = advise(progress, summary, outage, workers), flow(summary.steps)
     files = backends.is_local(plan.frontier), backends.is_local(plan.sink)
     remaining = progress.waiting + progress.leased
     compared: list[Option] = []

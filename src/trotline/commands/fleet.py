@@ -48,6 +48,13 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     """Settings of the workers: never on their command lines, which every user can read."""
     until_finished: bool = False
+    upgrade: bool = False
+    """The workers let their version of the spider's code into jobs that were started with another."""
+
+    @property
+    def words(self) -> list[str]:
+        """Of a worker's command line."""
+        return ["work", self.ref, "--quiet", "--processes", "1", *(["--upgrade"] if self.upgrade else [])]
 
 
 class FleetEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,11 +130,7 @@ class _Fleet:
                 sys.executable,
                 "-m",
                 "trotline.cli",
-                "work",
-                self._plan.ref,
-                "--quiet",
-                "--processes",
-                "1",
+                *self._plan.words,
                 env={**os.environ, **self._plan.environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 # Ctrl-C reaches us alone: we stop them gracefully.
@@ -206,7 +209,8 @@ class _Fleet:
         if seen.progress.finished_at is not None:
             await self._forget()
             return None, True
-        return advise(seen.progress, seen.summary, outage_text(held_back_by(seen.crew))), False
+        outage, workers = outage_text(held_back_by(seen.crew)), len(living(seen.crew))
+        return advise(seen.progress, seen.summary, outage, workers), False
 
     _elsewhere = 0
     """Workers of the job on other machines, or started by others."""

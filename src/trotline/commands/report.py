@@ -53,7 +53,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     progress: Progress
     lanes: list[LaneView]
-    pages_per_second: float
+    pages_per_second: float | None
+    """None: unknown, as ended pages became fewer: dead ones were revived."""
     found: int
     """Records that handlers gave; one that was met twice counts twice."""
     errors: dict[str, int]
@@ -250,9 +251,14 @@ class Reporter:
             pages_per_second=0.0,
         )
 
-    def _rate(self, progress: Progress, since_job_began: Seconds) -> float:
+    def _rate(self, progress: Progress, since_job_began: Seconds) -> float | None:
         """Pages per second over the last seconds; of the job's whole life if this is the first look at it."""
         now, pages = _now(), progress.done + progress.dead
+        if self._rates and pages < self._rates[-1][1]:
+            # Revived pages count as ended no more: what was seen before is no begin for a rate.
+            self._rates.clear()
+            self._rates.append((now, pages))
+            return None
         self._rates.append((now, pages))
         since, before = self._rates[0]
         if now > since:

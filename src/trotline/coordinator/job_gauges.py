@@ -16,10 +16,11 @@ from trotline.rules.metric_boards import gauges_of
 def gauges(observation: Observation, firing: Collection[str], down: Mapping[str, DownShare]) -> JobGauges:
     """`firing`: rules of alerts. `down`: proxies, by pool."""
     progress = observation.progress
-    advice = advise(progress, observation.summary, outage_text(held_back_by(observation.crew)))
+    workers = living(observation.crew)
+    advice = advise(progress, observation.summary, outage_text(held_back_by(observation.crew)), workers)
     return msgspec.structs.replace(
         gauges_of(progress),
-        workers=living(observation.crew),
+        workers=workers,
         lanes=observation.summary.lanes.states if progress.finished_at is None else {},
         admissible=advice.admissible_per_second,
         wanted_workers=advice.wanted_workers,

@@ -35,6 +35,7 @@ from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import all_rest
 
 OUTAGE = "outage"
+NO_WORKER = "no worker"
 OLD: Seconds = 120.0
 """Older figures say nothing about now."""
 HARDLY = 0.1
@@ -85,10 +86,19 @@ def scale(advice: Advice) -> Scale:
     )
 
 
-def advise(progress: Progress, summary: JobSummary, outage: str = "") -> Advice:
-    """`outage`: the server that most workers cannot reach."""
+def advise(progress: Progress, summary: JobSummary, outage: str = "", workers: int | None = None) -> Advice:
+    """`outage`: the server that most workers cannot reach. `workers`: living ones; None: unknown."""
     if reason := _no_work(progress):
         return Advice(sentence=reason, limit=NOTHING, wanted_workers=0, gain=0.0, admissible_per_second=0.0)
+    if workers == 0 and _may_start(progress, summary):
+        # Nobody measures anything before the first one runs: an autoscaler would wait for ever.
+        return Advice(
+            sentence="no worker is running: the first one is worth having, then it can be measured",
+            limit=NO_WORKER,
+            pages_per_second=0.0,
+            admissible_per_second=summary.lanes.admissible or None,
+            wanted_workers=1,
+        )
     if outage:
         # Figures from before say nothing about now.
         return Advice(sentence=f"held back: {outage}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
@@ -113,6 +123,14 @@ def _no_work(progress: Progress) -> str:
     if progress.state in (State.PAUSED, State.CANCELLED):
         return f"the job is {progress.state.value}: no worker gets a task"
     return ""
+
+
+def _may_start(progress: Progress, summary: JobSummary) -> bool:
+    """Is there a task that a worker could visit now? What is leased without a worker waits again soon."""
+    if progress.waiting + progress.leased <= progress.delayed:
+        return False
+    # Before the first survey the lanes are unknown, which is no reason to wait. Lanes that all rest are.
+    return not summary.at or (summary.lanes.admissible > 0 and not all_rest(summary.lanes, progress.now - summary.at))
 
 
 def _too_few(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Advice:

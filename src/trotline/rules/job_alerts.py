@@ -7,10 +7,12 @@ from trotline.model.job import Progress, State
 from trotline.model.queue_job import is_queue
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
-from trotline.rules.job_figures import signatures
+from trotline.rules.job_figures import LISTING, signatures, visited
 from trotline.rules.series import Point
 
 _UNCHANGED = "dropped: unchanged"
+_RECORD_PAGES = 50
+"""Visits of routes that give records before a job is called empty: a spider may read all its listings first."""
 
 
 def queue(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -93,10 +95,12 @@ def empty(sample: JobSample, rules: AlertRules) -> list[Finding]:
     now = sample.progress
     if _records(now):
         return []
+    pages = visited(now)
+    enough = pages - now.tallies.get(LISTING, 0) >= min(_RECORD_PAGES, rules.empty_pages)
     if now.finished_at is not None:
         text = f"finished without a single record ({now.done:,} done, {now.dead:,} dead)"
-    elif now.ended >= rules.empty_pages:
-        text = f"{now.ended:,} pages and not a single record"
+    elif pages >= rules.empty_pages and enough:
+        text = f"{pages:,} pages and not a single record"
     else:
         return []
     severity = Severity.CRITICAL
@@ -170,8 +174,8 @@ def _mostly(progress: Progress) -> str:
 
 
 def _attempts(point: Point) -> int:
-    """As `job_figures`: ended tasks, retries, and visits that the site put off."""
-    return point.ended + point.retries + point.throttled
+    """As `job_figures`: visits that ended a task, retries, and visits that the site put off."""
+    return point.ended - point.unvisited + point.retries + point.throttled
 
 
 def _begin(points: Sequence[Point], window: float) -> Point:

@@ -6,9 +6,15 @@ import msgspec
 
 from trotline.model.job import Progress
 from trotline.model.verdict import Kind
+from trotline.rules import chains
 
 _FAILED = frozenset({"retry", "dead"})
 _AGAIN = frozenset({"retry", "snooze", "dead"})
+LISTING = "listing pages"
+"""The counter of pages whose route only leads to others, until a worker meets its first record."""
+_ENDED = frozenset({"ok", "dropped", "dead"})
+_UNVISITED = ("dead: cancelled", chains.TALLY, "dead: unreachable: lane given up", "dead: throttled: lane given up")
+"""How the counters of tasks begin that were buried while they waited: by an operator, with their lane or chain."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +56,11 @@ def figures(progress: Progress) -> Figures:
         event, _, reason = name.partition(": ")
         if event == "links refused":
             refused += count
-        elif event in _AGAIN:
+        elif event in _AGAIN and not name.startswith(_UNVISITED):
             events[event] += count
             verdicts[reason.partition(": ")[0]] += count
     return Figures(
-        attempts=progress.ended + events["retry"] + verdicts[Kind.THROTTLED],
+        attempts=visited(progress) + events["retry"] + verdicts[Kind.THROTTLED],
         failed=sum(events[event] for event in _FAILED),
         retries=events["retry"],
         blocked=verdicts[Kind.BLOCKED],
@@ -65,6 +71,16 @@ def figures(progress: Progress) -> Figures:
         refused_links=refused,
         children=progress.admitted,
     )
+
+
+def visited(progress: Progress) -> int:
+    """Ended tasks without those that were buried while they waited.
+
+    Counters of burials stay when tasks are revived: then the visits themselves are the better count.
+    """
+    counts = {name: count for name, count in progress.tallies.items() if name.partition(": ")[0] in _ENDED}
+    buried = sum(count for name, count in counts.items() if name.startswith(_UNVISITED))
+    return max(0, progress.ended - buried, min(progress.ended, sum(counts.values()) - buried))
 
 
 def signatures(progress: Progress) -> list[tuple[str, int]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from trotline.model.job import Progress
 from trotline.model.time import Moment, Seconds
-from trotline.rules.job_figures import figures
+from trotline.rules.job_figures import figures, visited
 from trotline.rules.stored_values import MOST, bounded
 
 CHUNK = 60
@@ -40,6 +40,8 @@ class Point(NamedTuple):
     known: int = 0
     """Links that were known already."""
     workers: int = 0
+    unvisited: int = 0
+    """Of the ended tasks: those that were buried while they waited."""
 
     @property
     def ended(self) -> int:
@@ -93,6 +95,7 @@ def point_of(progress: Progress, workers: int) -> Point:
         size=progress.size,
         known=found.known_links,
         workers=workers,
+        unvisited=progress.ended - visited(progress),
     )
     # Sums of counters that another program damaged are bounded, too.
     return Point(*map(bounded, point))

@@ -85,6 +85,15 @@ class Route:
         """A task of this route for an absolute URL; `page.task()` takes relative ones."""
         return draft(url, self.name, {**self._given, **fields} if self._given else fields)
 
+    @property
+    def is_listing(self) -> bool:
+        """It only leads to other pages: it declares no record (`key`, `model`), another route does."""
+        return not self._declares_records and any(one._declares_records for one in self.spider.routes.values())
+
+    @property
+    def _declares_records(self) -> bool:
+        return self.key is not None or self.model is not None
+
     def seed_defaults(self) -> dict[str, Any]:
         """Defaults for a seed's JSON object."""
         return {

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from trotline.model.time import iso
 from trotline.rules import redaction
 
 LOGGER = "trotline.web"
@@ -13,7 +14,9 @@ LOGGER = "trotline.web"
 
 def event(log: logging.Logger, level: int, name: str, **fields: Any) -> None:
     """Fields are untrusted: JSON in ASCII keeps line breaks and control characters out of the log."""
-    line = json.dumps({"event": name, "at": round(time.time(), 3), **fields}, default=str)
+    level_name = logging.getLevelName(level).lower()
+    begin = {"ts": iso(time.time()), "level": level_name, "event": name, "logger": log.name, "message": ""}
+    line = json.dumps(begin | {key: value for key, value in fields.items() if key not in begin}, default=str)
     log.log(level, "%s", line, extra={"event": name})
 
 

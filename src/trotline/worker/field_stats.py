@@ -37,6 +37,10 @@ class FieldStats:
                     facts[fact] = None
         return tuple(facts)
 
+    @property
+    def met_records(self) -> bool:
+        return bool(self._labels)
+
     def confirm(self, facts: Collection[str]) -> None:
         """The frontier has counted them. Not sooner: a fact lost with its settlement would never be reported."""
         self._reported.update(facts)

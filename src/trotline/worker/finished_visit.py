@@ -22,6 +22,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import pool_tallies, proxy_judgement, redaction, retries, retry_tallies
+from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import is_cut
 from trotline.rules.task_fields import said
 from trotline.spider.records import text_of
@@ -68,6 +69,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     rejects: list[Reject] = []
     field_facts: tuple[str, ...] = ()
     """New facts about fields and selectors; see `field_stats`."""
+    is_listing: bool = False
+    """Its route gives no records; not said any more when records were met: then a job is not empty."""
     feedback: LaneFeedback | None = None
     seen: tuple[int, Validator] | None = None
     """ETag or Last-Modified of the page, for conditional requests; stored after the settle was accepted."""
@@ -161,6 +164,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[f"links refused: {why}"] = count
         if self.links.alike:
             tallies[self.links.alike] = 1
+        if self.is_listing:
+            tallies[LISTING] = 1
         for fact in self.field_facts:
             tallies[fact] = 1
         if self.lease.member and (name := pool_tallies.tally(self.member, self.lease.task.lane)):

@@ -91,6 +91,7 @@ class SitemapVisitor:
             lease=lease,
             outcome=outcome,
             links=links,
+            is_listing=isinstance(outcome, Done) and not self._parts.field_stats.met_records,
             feedback=lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None),
             request=request_of(answer, verdict, took, answered, self._parts.meter.now()),
             member=proxy_judgement.member_result(verdict) if lease.member else MemberResult.UNUSED,

@@ -263,6 +263,7 @@ class Visitor:
             links=links,
             rejects=got.rejects,
             field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),
+            is_listing=not self._parts.field_stats.met_records and route.is_listing,
             feedback=feedback,
             seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
         )

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from trotline.cli import main as cli
-from trotline.cli.go_on_view import visit_again
+from trotline.cli.go_on_view import go_on, visit_again
 from trotline.cli.job_argument import Target
 from trotline.cli.status import Look, portrait
 from trotline.config.backends import open_frontier, open_jobs
@@ -153,6 +154,15 @@ def test_a_job_without_workers_says_how_to_go_on():
     assert "trotline work" in status(0)
     assert "trotline resume shop" in status(0, state=State.CANCELLED)
     assert "trotline work" not in status(0, state=State.CANCELLED)
+
+
+def test_workers_of_another_version_are_thought_of():
+    job = replace(JOB, version="0123456789ab")
+    said = go_on(Target("redis://queue/0", job), Progress(waiting=3, leased=0, done=5, dead=0), 0)
+
+    assert said.startswith("no worker is running; continue with: trotline work")
+    assert "another version" in said and "--upgrade" in said
+    assert "--upgrade" not in status(0), "its version is unknown, so all are welcome"
 
 
 def test_revived_tasks_of_a_fleet_are_joined_by_workers_that_wait():

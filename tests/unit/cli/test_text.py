@@ -74,4 +74,5 @@ def test_an_eta_reads_as_a_range(found: Range | Unknown, text: str):
 def test_numbers():
     assert (count(1234), count(1, "page"), count(0, "page")) == ("1,234", "1 page", "0 pages")
     assert (rate(0.1), rate(2), rate(1234.5)) == ("6.0 pages/min", "2.0 pages/s", "1,234 pages/s")
+    assert rate(None) == "unknown pages/s"
     assert (size(10), size(2048), size(3 * 1024**3)) == ("10 bytes", "2.0 KiB", "3.0 GiB")

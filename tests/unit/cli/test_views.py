@@ -214,14 +214,22 @@ def test_what_was_left_out_is_counted_with_its_reason():
         "refused: robots.txt": 2,
         "dead: broken: 503": 4,
     }
-    made = summarise(report(10, 100, tallies=tallies), ending="finished", sink="csv:a.csv", command="x", ended_before=0)
+    made = summarise(
+        report(10, 100, tallies=tallies), ending="finished", sink="csv:a.csv", command="x", visited_before=0
+    )
     assert made.dropped == {"links known": 300, "gone: 404": 7, "refused: robots.txt": 2}
     assert made.pages == 104
 
 
 def test_a_resumed_run_counts_only_its_own_pages():
-    made = summarise(report(10, 100), ending="finished", sink="csv:a.csv", command="x", ended_before=60)
+    made = summarise(report(10, 100), ending="finished", sink="csv:a.csv", command="x", visited_before=60)
     assert made.pages == 44
+
+
+def test_tasks_that_were_buried_without_a_visit_are_no_pages():
+    tallies = {"ok": 80, "dead: broken: 503": 4, "dead: unreachable: lane given up after 1800 s of failures only": 20}
+    made = summarise(report(10, 100, tallies=tallies), ending="finished", sink="csv:a.csv", command="x")
+    assert made.pages == 84
 
 
 @pytest.mark.parametrize(
@@ -243,7 +251,7 @@ def test_a_resumed_run_counts_only_its_own_pages():
 )
 def test_the_number_of_records_is_the_sinks_own(found: int, stored: Stored | None, text: str):
     made = summarise(
-        report(10, found=found, stored=stored), ending="finished", sink="sqlite:shop.db", command="x", ended_before=0
+        report(10, found=found, stored=stored), ending="finished", sink="sqlite:shop.db", command="x", visited_before=0
     )
     [line] = [line for line in lines(made) if line.startswith("  records")]
     assert line == f"  records   {text}"

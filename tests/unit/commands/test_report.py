@@ -7,12 +7,13 @@ import pytest
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.open_job import open_job
+from trotline.cli.plain_views import facts
 from trotline.commands import report
 from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules, LaneView
 from trotline.model.lease import Settlement
-from trotline.model.outcome import Done
+from trotline.model.outcome import Bury, Done
 from trotline.model.row_counts import Stored
 from trotline.processes.signals import STOPPING
 from trotline.testing.frontier_contract.bench import tasks
@@ -119,5 +120,28 @@ async def test_the_last_report_tells_what_held_the_waiting_tasks_back(tmp_path):
     await opened.frontier.settle("w", [Settlement(lease, Done())])
     await reporter.report("")
     assert (await reporter.last(STOPPING)).held_back == "", "pages were read since then"
+    await opened.close()
+    await jobs.close()
+
+
+async def test_after_a_revival_the_rate_is_unknown_and_never_negative(tmp_path):
+    place = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(place)
+    opened = open_job(place, await jobs.start("shop", LaneRules()))
+    await opened.frontier.put(tasks(3))
+    reporter = Reporter(opened)
+    for outcome in (Done(), Bury("broken: it")):
+        [lease] = await opened.frontier.lease("w", 1, wait=1.0)
+        await opened.frontier.settle("w", [Settlement(lease, outcome)])
+        await reporter.report()
+
+    assert await opened.console.revive(why="broken") == 1
+    after = await reporter.report()
+    assert after.pages_per_second is None
+    assert facts(after)["pages_per_second"] is None
+    [lease] = await opened.frontier.lease("w", 1, wait=1.0)
+    await opened.frontier.settle("w", [Settlement(lease, Done())])
+    later = (await reporter.report()).pages_per_second
+    assert later is not None and later > 0
     await opened.close()
     await jobs.close()

@@ -1,19 +1,25 @@
 """The events of a worker while it waits: each outage once, and its end."""
 
+import json
 from collections.abc import Iterator
+from io import StringIO
 
 import pytest
+from msgspec.structs import replace
 
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.open_job import open_job
 from trotline.cli.work import _Printer
 from trotline.commands import work as commands
+from trotline.commands.fleet import FleetPlan
 from trotline.commands.join_job import Found
 from trotline.commands.work import What, WorkEvent, WorkOutput, WorkPlan
+from trotline.config import logs
 from trotline.config.settings import Settings
 from trotline.errors import FrontierUnreachable, SinkUnreachable
-from trotline.model.job import LaneRules
+from trotline.model.job import Job, LaneRules
 from trotline.ports.backend import OpenJob
+from trotline.rules.autoscale import ScaleRules
 from trotline.spider.spider import Spider
 
 SETTINGS = Settings(frontier="redis://queue/0", sink="postgresql://db/shop")
@@ -105,3 +111,35 @@ def test_each_event_has_its_line(what: What, line: str, capsys: pytest.CaptureFi
     )
 
     assert capsys.readouterr().out.strip() == line
+
+
+OTHER = WorkEvent(
+    what=What.OTHER_VERSION, job=Job(id="shop-1", spider="shop", started_at=0.0, version="old"), version="new"
+)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_version_that_is_left_out_is_told_also_with_quiet(quiet: bool, capsys: pytest.CaptureFixture[str]):
+    _Printer("shop.py", Spider("shop"), SETTINGS, quiet=quiet, json=False).print_event(OTHER)
+
+    shown = capsys.readouterr()
+    said = shown.err if quiet else shown.out
+    assert said.startswith("warning: shop-1 was started" if quiet else "shop-1 was started")
+    assert "trotline work shop.py --upgrade" in said
+    assert not (shown.out if quiet else shown.err)
+
+
+def test_in_a_json_log_it_is_a_warning_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    log = StringIO()
+    monkeypatch.setattr(logs, "_raw", log)
+    _Printer("shop.py", Spider("shop"), SETTINGS, quiet=True, json=False).print_event(OTHER)
+
+    line = json.loads(log.getvalue())
+    assert (line["level"], line["event"], line["version"]) == ("warning", "worker.other_version", "new")
+    assert "trotline work shop.py --upgrade" in line["message"]
+
+
+def test_the_workers_of_a_fleet_get_the_upgrade():
+    plan = FleetPlan(ref="shop.py", spider="shop", settings=SETTINGS, rules=ScaleRules())
+    assert "--upgrade" not in plan.words
+    assert replace(plan, upgrade=True).words == [*plan.words, "--upgrade"]

@@ -177,6 +177,28 @@ def test_what_is_not_measured_is_unknown_and_not_zero():
     assert scale(advice).wanted_workers is None
 
 
+@pytest.mark.parametrize("known", [JobSummary(), summary(MANY, 2, rate=20.0, **FULL)])
+def test_a_job_that_nobody_works_on_wants_its_first_worker(known: JobSummary):
+    found = advise(progress(waiting=5, leased=0), known, workers=0)
+
+    assert (found.limit, found.wanted_workers, found.gain) == ("no worker", 1, None)
+    assert scale(found).wanted_workers == 1
+
+
+def test_without_a_worker_nothing_is_wanted_for_tasks_that_may_not_start():
+    resting = summary([lane(rests_for=80.0, why="20 failures in a row", trouble=0.9)], rate=2.0, **IDLE)
+    paused = summary([lane(state=State.PAUSED)], rate=2.0, **IDLE)
+    for now, known in (
+        (progress(waiting=5, leased=0, delayed=5), JobSummary()),
+        (progress(waiting=0, leased=0), JobSummary()),
+        (progress(), resting),
+        (progress(), paused),
+    ):
+        assert advise(now, known, workers=0).limit != "no worker"
+    assert advise(progress(finished_at=900.0), JobSummary(), workers=0).wanted_workers == 0
+    assert advise(progress(state=State.PAUSED), JobSummary(), workers=0).wanted_workers == 0
+
+
 def test_a_slow_lane_is_known_to_be_slow():
     advice = advise(progress(), summary([lane(interval=3600.0)], 1, rate=0.03, **IDLE))
 

@@ -155,6 +155,28 @@ def test_pages_without_a_single_record_fire() -> None:
     assert "empty" not in found([look(1, waiting=9, done=500)]), "a record ends it"
 
 
+def test_listings_that_are_read_first_are_no_empty_run() -> None:
+    def listings(number: int, rules: AlertRules = USUAL) -> bool:
+        return "empty" in found([look(1, waiting=9, done=500, tallies={"ok": 500, "listing pages": number})], rules)
+
+    assert (listings(500), listings(451), listings(450)) == (False, False, True)
+    assert listings(490, AlertRules(empty_pages=10)) and not listings(491, AlertRules(empty_pages=10))
+    ended = look(1, done=500, tallies={"ok": 500, "listing pages": 500}, finished_at=60.0)
+    assert "empty" in found([ended]), "a whole job without a record is empty"
+
+
+def test_a_lane_that_is_cancelled_or_given_up_is_no_error_spike() -> None:
+    def tallies(minute: int, why: str) -> dict[str, int]:
+        return {"records": 1, "ok": 100 * minute} | ({f"dead: {why}": 5000} if minute > 25 else {})
+
+    for why, fires in (("cancelled", False), ("unreachable: lane given up after 9 s", False), ("broken: 503", True)):
+        looks = history(
+            30, waiting=9, done=healthy, dead=lambda m: 5000 * (m > 25), tallies=lambda m, w=why: tallies(m, w)
+        )
+        assert ("errors" in found(looks)) is fires
+        assert looks[-1].ended - point_of(looks[-1], 1).unvisited == (7900 if fires else 2900)
+
+
 def test_a_run_that_ended_empty_fires() -> None:
     assert "without a single record" in found([look(1, done=3, tallies={}, finished_at=60.0)])["empty"].text
     assert found([look(1, done=3, tallies={"dropped: unchanged: 304": 3}, finished_at=60.0)]) == {}

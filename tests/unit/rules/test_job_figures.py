@@ -1,5 +1,5 @@
 from trotline.model.job import Progress
-from trotline.rules.job_figures import figures, signatures
+from trotline.rules.job_figures import figures, signatures, visited
 
 _TALLIES = {
     "ok": 50,
@@ -24,6 +24,26 @@ def test_figures_of_a_job() -> None:
     assert (found.records, found.rejected, found.refused_links) == (40, 2, 12)
     assert found.duplicate_share == 300 / 400
     assert found.blocked_share == 11 / 80
+
+
+BURIED = {
+    "dead: cancelled": 20,
+    "dead: unreachable: lane given up after 1800 s of failures only": 30,
+    "dead: throttled: lane given up after 1800 s of rate limiting only": 40,
+    "dead: chain: an earlier step failed": 10,
+}
+
+
+def test_tasks_that_were_buried_while_they_waited_are_neither_visits_nor_attempts() -> None:
+    more = Progress(waiting=35, leased=0, done=60, dead=105, tallies=_TALLIES | BURIED)
+    assert (visited(more), visited(_PROGRESS)) == (65, 65)
+    now, then = figures(more), figures(_PROGRESS)
+    assert (now.attempts, now.failed, now.throttled) == (then.attempts, then.failed, then.throttled)
+
+
+def test_what_is_visited_after_a_revival_counts_although_its_burial_was_counted() -> None:
+    revived = Progress(waiting=0, leased=0, done=160, dead=5, tallies=_TALLIES | BURIED | {"ok": 150})
+    assert visited(revived) == 165
 
 
 def test_of_a_new_job_nothing_is_divided_by_nothing() -> None:

@@ -1,7 +1,9 @@
 """Advice and the signal for autoscalers, by the API."""
 
-from tests.unit.web.conftest import VIEW, Client, Folder, Serving
+from tests.unit.web.conftest import VIEW, Client, Folder, Serving, task
+from trotline.config import backends
 from trotline.config.settings import Settings
+from trotline.model.job import LaneRules
 from trotline.rules.advice import Scale
 from trotline.web.api.advice import _sum
 
@@ -28,6 +30,19 @@ async def test_a_job_without_measurements_is_unknown_and_a_paused_one_wants_no_w
     await server.post(f"/api/v1/jobs/{folder.job}/pause")
     assert 0 == (await server.get(f"/api/v1/jobs/{folder.job}/scale")).json["wanted_workers"]
     assert 0 == (await server.get("/api/v1/scale?spider=other")).json["wanted_workers"]
+
+
+async def test_a_job_without_a_worker_wants_its_first_one(serving: Serving, folder: Folder) -> None:
+    jobs = await backends.open_jobs(folder.settings.frontier)
+    job = await jobs.start("alone", LaneRules(), "")
+    await jobs.close()
+    opened = await backends.open_frontier(folder.settings.frontier, job)
+    await opened.frontier.put([task("p/1")])
+    await opened.close()
+    client = await serving(folder.settings)
+    for path in ("/api/v1/scale?spider=alone", f"/api/v1/jobs/{job.id}/scale"):
+        found = (await client.get(path)).json
+        assert (1, "no worker") == (found["wanted_workers"], found["limit"])
 
 
 async def test_while_the_frontier_is_away_an_autoscaler_gets_no_number(serving: Serving) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.outlook import living, outage_text
 from trotline.model.job import Job
 from trotline.rules.advice import Advice, Scale, advise, scale
 from trotline.rules.advice_limits import NOTHING, UNKNOWN
@@ -54,7 +54,7 @@ async def all_scale(call: Call) -> Scale:
 def _advice(look: Snapshot) -> Advice:
     if look.progress is None or look.view.unreachable:
         return Advice(sentence="unknown: the frontier is unreachable", limit=UNKNOWN)
-    return advise(look.progress, look.summary, outage_text(look.view.held_back))
+    return advise(look.progress, look.summary, outage_text(look.view.held_back), living(look.crew))
 
 
 def _sum(found: list[Scale]) -> Scale:
