@@ -90,7 +90,7 @@ def test_a_port_may_be_left_out_or_stand_in_the_query():
 
 
 async def test_a_host_that_cannot_be_a_name_is_an_error_of_the_settings():
-    with pytest.raises(SettingsError, match=r"the sink postgresql://a\.\."):
+    with pytest.raises(SettingsError, match=r"postgresql://a\.\."):
         await dial(parse(f"postgresql://a..{'b' * 80}/scrapes"), "test")
 
 

@@ -10,7 +10,7 @@
 -- uses priority_levels: queue
 
 -- Lanes of an overflow group that are looked at.
-local LOOKED_AT = 50
+local SAMPLED = 50
 
 local shelved = tonumber(call("HGET", JOB, "shelved") or 0)
 local ready = max(0, book.waiting - book.delayed - shelved)
@@ -26,7 +26,7 @@ end
 
 -- The lanes of an overflow group have nothing on the main shelves, and little in their queues.
 local function has_room(group)
-  local names = call("SRANDMEMBER", P .. "over:" .. group, LOOKED_AT)
+  local names = call("SRANDMEMBER", P .. "over:" .. group, SAMPLED)
   load_lanes(names)
   for i = 1, #names do
     if call("HEXISTS", P .. "onshelf", names[i]) == 1 or in_queues(lanes[names[i]]) >= LANE_SHARE then return false end

@@ -6,7 +6,7 @@
 -- uses job_books: floor max min JOB P book
 
 -- A score that another program wrote may be too large for a reply.
-local LOOKED_AT, LAST_LANES, FARTHEST = 1000, 100, 1e9
+local LOOKED_AT, LAST_LANES, FARTHEST = 1000, 100, 1000000000
 
 -- Tasks that are due but were not promoted yet (no lease since) count as due.
 local delayed = book.delayed
