@@ -1,8 +1,9 @@
 """`run --metrics` shows what the coordinator shows of a job."""
 
-from tests.unit.rules.advice_figures import lane, progress, summary
+from tests.unit.rules.advice_figures import crew, lane, progress, summary
 from trotline.commands.metrics import RunGauges
 from trotline.coordinator.observer import Observation
+from trotline.rules.job_summary import JobSummary
 from trotline.rules.metric_boards import JobBoard
 
 
@@ -12,7 +13,8 @@ def test_the_gauges_of_the_advice_are_shown_and_counters_are_the_newest() -> Non
     gauges.show(progress(done=1))
     assert board.jobs()["shop-1"].admissible is None, "not known yet"
 
-    seen = Observation(progress=progress(done=2), crew=[], summary=summary([lane(interval=0.5)], rate=2.0, busy=0.9))
+    known = summary([lane(interval=0.5)], rate=2.0, busy=0.9)
+    seen = Observation(progress=progress(done=2), crew=crew(), summary=known)
     gauges.observed(seen)
     gauges.show(progress(done=3))
 
@@ -31,3 +33,12 @@ def test_rules_that_fire_are_shown_where_they_are_evaluated() -> None:
     gauges.show(progress())
     [shown] = board.jobs().values()
     assert shown.alerts["errors"] and not shown.alerts["sink"]
+
+
+def test_a_job_without_a_worker_shows_that_it_wants_one() -> None:
+    board = JobBoard(lambda: 0.0)
+    gauges = RunGauges(board, "shop-1", None)
+    gauges.observed(Observation(progress=progress(), crew=[], summary=JobSummary()))
+    gauges.show(progress())
+    [shown] = board.jobs().values()
+    assert (shown.workers, shown.wanted_workers) == (0, 1)
