@@ -110,6 +110,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.doc_closures
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
+	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30

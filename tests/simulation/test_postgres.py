@@ -1,4 +1,7 @@
-"""Whole crawls over PostgreSQL, with faults between any two statements. A failing seed is printed."""
+"""Whole crawls over PostgreSQL, with faults between any two statements. A failing seed is printed. A crawl takes minutes:
+`make soak` runs them."""
+
+import os
 
 import pytest
 
@@ -8,6 +11,10 @@ from trotline.adapters.postgres.frontier import pick_lanes
 
 SEEDS = 4
 PARTS = 4
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("SOAK"), reason="SOAK=1 runs it: a crawl takes minutes"),
+    pytest.mark.timeout(1800),
+]
 
 
 @pytest.mark.parametrize("part", range(PARTS))

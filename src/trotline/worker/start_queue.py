@@ -11,6 +11,8 @@ from trotline.model.time import Seconds
 _REPLIES = 64
 """The quickest of this many replies is the baseline of the delay; older ones are dropped, as the frontier's clock may
 have been set."""
+_FAR = 8
+"""Replies in a row that took longer than the slack: the frontier is far away, and that is its usual delay."""
 
 
 class StartQueue:
@@ -23,6 +25,7 @@ class StartQueue:
         self._timer: asyncio.TimerHandle | None = None
         self._count = 0
         self._offsets: deque[Seconds] = deque(maxlen=_REPLIES)
+        self._slow = 0
 
     def add(self, leases: list[Lease]) -> None:
         """Leases that arrived just now: start times count from here; the delay of the reply reduces their slack."""
@@ -78,7 +81,10 @@ class StartQueue:
         replies = {lease.asked_at: lease for lease in leases}
         quickest = min(self._offsets, default=-inf)
         for asked_at, lease in replies.items():
-            # A reply that took longer than the slack does not count as a baseline.
+            # A slow reply is no baseline: with it, the next slow one would seem to be in time.
+            self._slow = self._slow + 1 if now - asked_at > lease.slack else 0
+            if self._slow in range(1, _FAR):
+                continue
             self._offsets.append(min(now, asked_at + lease.slack) - lease.leased_at)
         return {
             asked_at: max(0.0, min(now - lease.leased_at - quickest, now - asked_at))

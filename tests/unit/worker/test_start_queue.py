@@ -192,6 +192,17 @@ def test_a_reply_that_was_long_under_way_is_no_measure_for_the_next():
     assert latest_after((0.0, 14.0), (20.0, 25.0, 20.0), (30.0, 30.01, 30.0)) == pytest.approx(0.25, abs=0.02)
 
 
+def test_two_slow_replies_are_both_late():
+    assert latest_after((0.0, 0.86), (1.0, 1.48, 1.0)) < 0
+
+
+def test_a_frontier_that_is_always_far_away_is_used_in_the_end():
+    slow = [(float(number), number + 0.6, float(number)) for number in range(12)]
+
+    assert latest_after(*slow[:8]) < 0
+    assert latest_after(*slow) < 0 < latest_after(*slow, (12.0, 12.4, 12.0))
+
+
 def test_a_first_reply_has_no_measure_and_counts_from_the_question():
     assert latest_after((0.0, 14.0)) < 0
     assert latest_after((0.05, 0.1)) == pytest.approx(0.15, abs=0.001)
