@@ -1,5 +1,5 @@
-"""Whole crawls over PostgreSQL, with faults between any two statements. A failing seed is printed. A crawl takes minutes:
-`make soak` runs them."""
+"""Whole crawls over PostgreSQL, with faults between any two statements. A failing seed is printed. A crawl takes
+minutes: `make soak` runs them."""
 
 import os
 
