@@ -72,4 +72,4 @@ async def test_below_the_high_water_who_came_first_goes_first(bench: RedisBench)
 
 def test_a_job_that_nobody_gave_a_high_water_has_the_one_of_seeding() -> None:
     # The script's named numbers are put in where they are used.
-    assert f"tonumber(mark or {HIGH_WATER})" in script("lease").text
+    assert f"tonumber(mark or (book.shelf and math.huge) or {HIGH_WATER})" in script("lease").text

@@ -65,8 +65,11 @@ async def sweep(database: Database) -> None:
 
 
 async def _drop(database: Database, number: int) -> None:
-    async with database.transaction() as db:
+    async def drop(db: Connection) -> None:
         await db.execute(drop_tables_of_job(number))
+
+    # Workers that are busy lock the tables in an order of their own: repeated after a deadlock.
+    await database.run(drop, first=database.lock_alone(number))
 
 
 async def _return_leases(database: Database, number: int, name: str) -> None:
