@@ -187,7 +187,7 @@ class _Printer:
             _log(event, self._spider.name, message)
 
     def _warn(self, event: "WorkEvent") -> None:
-        """A worker that leaves its job to others until somebody acts says so with --quiet, too: those of a fleet do."""
+        """A worker that waits for an operator says so with --quiet, too: those of a fleet do."""
         if event.what == _OTHER_VERSION and not logs.is_json():
             for line in self._lines(event):
                 click.echo(f"warning: {line}", err=True)

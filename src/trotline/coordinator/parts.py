@@ -84,7 +84,7 @@ class CoordinatorParts:
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
     frontier_watch: FrontierWatch | None = None
-    """None: nobody is told that the frontier is unreachable."""
+    """None: no alert says that the frontier is unreachable."""
     alerts: AlertPlan = field(default_factory=AlertPlan)
     board: JobBoard | None = None
     """For the metrics of the jobs that we lead; None: there are none."""

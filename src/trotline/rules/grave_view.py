@@ -30,3 +30,21 @@ def shown(grave: Grave, keys: Collection[str]) -> Grave:
         why=chains.shown(grave.why, keys),
         task={**grave.task, **hidden},
     )
+
+
+def task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:
+    """Of the row of a buried task; not redacted yet."""
+    about: dict[str, Any] = {"url": "(undecodable)", "route": ""}
+    try:
+        task = task_json.decode(body)
+        about = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
+        about["task"] = seed_of(msgspec.structs.replace(task, attempt=attempt))
+    except task_json.Undecodable as error:
+        about["detail"] = str(error)
+    return Grave(
+        id=f"{fingerprint & 0xFFFFFFFFFFFFFFFF:016x}",
+        why=why,
+        attempt=attempt,
+        died_at=died_at,
+        **{"detail": detail or "", **about},
+    )

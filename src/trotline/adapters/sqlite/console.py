@@ -4,9 +4,6 @@ import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
-
-import msgspec
 
 from trotline.adapters.sqlite import budgets, chains, job_control, notes, trace_task, workers
 from trotline.adapters.sqlite.in_flight import in_flight
@@ -15,7 +12,6 @@ from trotline.adapters.sqlite.lane_views import LaneViews
 from trotline.adapters.sqlite.revive import fingerprint_of, prefix_pattern, revive
 from trotline.adapters.sqlite.schema import DEAD, DELAYED
 from trotline.adapters.sqlite.transaction import gone
-from trotline.model import task_json
 from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
@@ -160,7 +156,7 @@ class SqliteConsole:
             " ORDER BY died_at, id LIMIT ?",
             (self._number, prefix_pattern(why), *since, limit),
         ).fetchall()
-        return [self._shown(_task_grave(*row)) for row in rows]
+        return [self._shown(grave_view.task_grave(*row)) for row in rows]
 
     def _record_graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         since = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
@@ -196,20 +192,3 @@ class SqliteConsole:
         for (count,) in db.execute("SELECT n FROM tally WHERE job = ? AND name = ?", (self._number, NOT_KEPT)):
             rejects[bad_record("others")] += count
         return {**shown_counts(bounded(reasons), self.job.rules.redact), **bounded(rejects)}
-
-
-def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:
-    shown: dict[str, Any] = {"url": "(undecodable)", "route": ""}
-    try:
-        task = task_json.decode(body)
-        shown = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
-        shown["task"] = grave_view.seed_of(msgspec.structs.replace(task, attempt=attempt))
-    except task_json.Undecodable as error:
-        shown["detail"] = str(error)
-    return Grave(
-        id=f"{fingerprint & 0xFFFFFFFFFFFFFFFF:016x}",
-        why=why,
-        attempt=attempt,
-        died_at=died_at,
-        **{"detail": detail or "", **shown},
-    )

@@ -4,9 +4,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from trotline.adapters.sqlite.schema import LEASED
-from trotline.model import task_json
 from trotline.model.job import InFlight
-from trotline.rules import redaction
+from trotline.rules import frontier_views
 
 
 def in_flight(db: sqlite3.Connection, job: int, limit: int, redact: Sequence[str]) -> list[InFlight]:
@@ -17,27 +16,4 @@ def in_flight(db: sqlite3.Connection, job: int, limit: int, redact: Sequence[str
         " ORDER BY t.leased_at, t.id LIMIT ?",
         (job, max(0, limit)),
     )
-    found = []
-    for body, lane, worker, attempt, leased_at, starts_at, member in rows:
-        url, route = _page(body)
-        found.append(
-            InFlight(
-                url=redaction.url(url, redact),
-                lane=lane,
-                worker=worker,
-                route=route,
-                attempt=attempt,
-                leased_at=leased_at,
-                starts_at=starts_at,
-                member=member or 0,
-            )
-        )
-    return found
-
-
-def _page(body: bytes) -> tuple[str, str]:
-    try:
-        task = task_json.decode(body)
-    except task_json.Undecodable:
-        return "(undecodable)", ""
-    return task.url, task.route
+    return frontier_views.in_flight(rows, redact)

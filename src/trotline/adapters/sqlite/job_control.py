@@ -9,7 +9,7 @@ from trotline.model.job import LanePace, State
 from trotline.model.pace import Pace
 from trotline.model.time import Moment
 from trotline.ports.frontier import HORIZON
-from trotline.rules import lane_sharing, pace
+from trotline.rules import frontier_views, lane_sharing, pace
 
 STATES = (State.RUNNING, State.PAUSED, State.DRAINING, State.CANCELLED)
 """By the number in the column `paused`."""
@@ -67,17 +67,4 @@ def lane_pace(db: sqlite3.Connection, name: str, now: Moment) -> LanePace | None
         return None
     running, lane = found[0], decode_pace(found[1])
     claims = lane_sharing.in_force(lane, now, living(db, [claim.job for claim in lane.claims]))
-    rests_for = max(0.0, lane.rest_until - now)
-    return LanePace(
-        lane=name,
-        interval=lane.interval,
-        concurrency=lane.concurrency,
-        running=running,
-        ordered=None if lane.ordered is None else pace.pace_of(lane.ordered),
-        jobs={claim.job: pace.pace_of(claim.bounds) for claim in claims},
-        crawl_delay=lane.asked,
-        limit=lane.limit,
-        rests_for=rests_for,
-        why=lane.rest_why if rests_for else "",
-        retry_credit=pace.capped_credit(lane, now),
-    )
+    return frontier_views.lane_pace(name, running, lane, claims, now)

@@ -8,7 +8,7 @@ from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import LEASED, RESTING
 from trotline.model.job import LaneView
 from trotline.model.time import Moment
-from trotline.rules import pace
+from trotline.rules import frontier_views
 
 PAGE = 1_000
 """Lanes per transaction: the event loop, and other processes' checkpoints, wait for it."""
@@ -66,18 +66,6 @@ class LaneViews:
 
     def _view(self, row: _Row, now: Moment) -> LaneView:
         name, waiting, leased, wanted, packed = row
-        lane = decode_pace(packed)
-        rests_for = max(0.0, lane.rest_until - now)
-        return LaneView(
-            lane=name,
-            waiting=waiting,
-            leased=leased,
-            interval=lane.interval,
-            rests_for=rests_for,
-            why=lane.rest_why if rests_for else "",
-            state=STATES[wanted],
-            concurrency=pace.allowed(lane, now, heeds=self._heeds),
-            latency=lane.latency,
-            trouble=lane.trouble,
-            retry_credit=pace.capped_credit(lane, now),
+        return frontier_views.lane_view(
+            name, waiting, leased, STATES[wanted], decode_pace(packed), now, heeds=self._heeds
         )

@@ -2,8 +2,8 @@
 
 The table `step` has a row for each step of a chain that has not ended, in the order of the tasks' ids. The first one
 is the chain's head: waiting, delayed or leased like any task, or dead. All others wait for it in `chained_N`, or are
-dead because it is. Whoever adds a step or ends one has the chain's lock: otherwise a step could be added behind a head
-that is done at the same moment, and wait for ever.
+dead because it is. A call that adds a step or ends one has the chain's lock: otherwise a step could be added behind a
+head that is done at the same moment, and wait for ever.
 """
 
 import zlib

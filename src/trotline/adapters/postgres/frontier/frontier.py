@@ -31,7 +31,7 @@ HOUSEKEEPING: Seconds = 1.0
 _AT_ONCE = 1_000
 """Tasks or settlements of one transaction."""
 _SHORT: Seconds = 0.1
-"""A shorter wait is only a sleep: nobody has to notify us."""
+"""A shorter wait is only a sleep, without a notification."""
 _LOCKED: Seconds = 0.01
 """Lanes that others had locked are tried again after about this time,"""
 _STILL_LOCKED: Seconds = 0.2

@@ -2,12 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
-
-import msgspec
 
 from trotline.adapters.postgres.pool import Connection
-from trotline.model import task_json
 from trotline.model.job import Grave
 from trotline.rules import grave_view
 from trotline.rules.chains import shown_counts
@@ -51,7 +47,7 @@ class Graveyard:
             *since,
             limit,
         )
-        return [self._shown(_task_grave(*row)) for row in rows]
+        return [self._shown(grave_view.task_grave(*row)) for row in rows]
 
     async def _records(self, db: Connection, why: str, limit: int, after: str) -> list[Grave]:
         since = int(after[1:19]) if after.startswith("r") and after[1:].isdecimal() else 0
@@ -73,23 +69,6 @@ class Graveyard:
 
     def _shown(self, grave: Grave) -> Grave:
         return grave_view.shown(grave, self._redact)
-
-
-def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:
-    shown: dict[str, Any] = {"url": "(undecodable)", "route": ""}
-    try:
-        task = task_json.decode(body)
-        shown = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
-        shown["task"] = grave_view.seed_of(msgspec.structs.replace(task, attempt=attempt))
-    except task_json.Undecodable as error:
-        shown["detail"] = str(error)
-    return Grave(
-        id=f"{fingerprint & 0xFFFFFFFFFFFFFFFF:016x}",
-        why=why,
-        attempt=attempt,
-        died_at=died_at,
-        **{"detail": detail or "", **shown},
-    )
 
 
 def fingerprint_of(name: str) -> int:
