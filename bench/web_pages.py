@@ -65,8 +65,8 @@ async def survey_share(server: RedisServer, name: str) -> float:
     await opened.close()
     share = (own + redis_cpu) / every
     print(
-        f"survey    {1000 * own:6.0f} ms of the web server, {1000 * redis_cpu:6.0f} ms of Valkey, {found.lanes:,} lanes,"
-        f" every {every:.0f} s: {100 * share:.2f} % of a core"
+        f"survey    {1000 * own:6.0f} ms of the web server, {1000 * redis_cpu:6.0f} ms of Valkey, {found.lanes:,} lanes"
+        f", every {every:.0f} s: {100 * share:.2f} % of a core"
     )
     return share
 
