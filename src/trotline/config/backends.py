@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
-OWN = ("sqlite", "files", "redis", "postgres", "amqp")
+OWN = ("sqlite", "files", "redis", "postgres", "amqp", "sqs")
 """Folders of `adapters/`."""
 GROUP = "trotline.backends"
 
