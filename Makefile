@@ -90,6 +90,7 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.redis_frontier --tasks 100000
 	$(BIN)/python -m bench.rabbitmq_frontier
+	$(BIN)/python -m bench.sqs_frontier
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
@@ -111,6 +112,7 @@ soak: $(VENV)/.dev
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
+	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30

@@ -9,6 +9,7 @@ from tests.contract.brokered_benches import BrokeredBench
 
 from trotline.adapters.sqs.address import address_of
 from trotline.adapters.sqs.broker import SqsBroker
+from trotline.ports.broker import Broker
 from trotline.testing.sqs_server import CREDENTIALS, SqsServer, sqs
 
 _running = ExitStack()
@@ -30,6 +31,12 @@ class SqsBench(BrokeredBench):
     async def make_broker(self) -> SqsBroker:
         assert self._job is not None
         return SqsBroker(address_of(sqs_server().url), self._job, visibility=VISIBILITY)
+
+    async def cut(self, broker: Broker) -> None:
+        assert isinstance(broker, SqsBroker)
+        if broker._held._beating is not None:
+            broker._held._beating.cancel()
+        await broker.api.close()
 
     async def close(self) -> None:
         await super().close()
