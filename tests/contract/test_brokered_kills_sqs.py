@@ -175,3 +175,16 @@ async def test_links_of_several_pages_are_sent_in_one_call_while_there_is_other_
     await later
     assert broker_of(client).api.calls["send_message_batch"] - sent <= 2
     assert sum((await run_to_the_end(client)).values()) == 600
+
+
+async def test_parcels_that_sqs_does_not_have_any_more_are_reported(
+    bench: SqsBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("trotline.frontier.lost_parcels.AFTER", 0.0)
+    client = await bench.open()
+    await client.put(tasks(COUNT))
+    broker = broker_of(client)
+    await broker.api.call("test", "purge_queue", QueueUrl=await broker._queues.url("s0.b2"))
+    assert await client.lease("w", 10) == []
+    assert "3 parcels of up to 100 tasks are not at SQS eu-central-1" in caplog.text
+    assert (await client.progress()).waiting == COUNT, "they stay counted"

@@ -17,6 +17,7 @@ import xxhash
 
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.frontier import parcel_codec
+from trotline.frontier.lost_parcels import LostParcels
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Seconds
 from trotline.ports.books import Books, Parcel, Shelves, Unshelved
@@ -91,6 +92,7 @@ class Pump:
         self._receiving = asyncio.Lock()
         self._publishing = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
+        self._lost = LostParcels(broker)
 
     async def publish_soon(self) -> None:
         """A page had links. Where each call costs money, they wait for those of other pages; a lease that lacks tasks
@@ -203,6 +205,7 @@ class Pump:
                 self._in.answered()
                 self._pending += some
                 left -= len(some)
+                await self._lost.watch(view, len(some))
         if not self._pending:
             return 0, 0
         found = tuple(self._pending)

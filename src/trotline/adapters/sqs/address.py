@@ -78,7 +78,7 @@ def read(url: str, form: str, also: tuple[str, ...] = ()) -> Address:
         parts = urlsplit(url)
         query = {name: value for name, value in parse_qsl(parts.query) if name not in also}
         if parts.username or parts.password:
-            raise ValueError("credentials do not belong there; name them by reference: key=env:NAME&secret=env:NAME")
+            raise ValueError("credentials do not belong before the @; name them by reference (docs/how-to/sqs.md)")
         if not _REGION.fullmatch(parts.netloc):
             raise ValueError("the region is missing or wrong; it is named like eu-central-1, without a port")
         prefix = parts.path.strip("/") or PREFIX

@@ -3,14 +3,12 @@
 import asyncio
 import secrets
 
-from trotline.adapters.sqs import RETENTION
 from trotline.adapters.sqs.address import address_of
 from trotline.adapters.sqs.api import Api
 from trotline.adapters.sqs.errors import QueueGone
 from trotline.errors import FrontierError
 from trotline.ports.backend import Notice
 
-_DAYS = RETENTION // 86_400
 _USABLE_WITHIN = 10
 """Seconds: AWS says that a new queue can be used after one."""
 _WAIT = 5
@@ -30,12 +28,7 @@ async def notices(url: str) -> list[Notice]:
             await api.call("checking it", "delete_queue", QueueUrl=made["QueueUrl"])
     finally:
         await api.close()
-    return [
-        Notice(
-            f"SQS deletes tasks that wait for more than {_DAYS} days",
-            "Do not pause a job for so long; tasks beyond it stay counted as waiting, and the job does not finish.",
-        )
-    ]
+    return []
 
 
 async def _echo(api: Api, queue: str) -> None:

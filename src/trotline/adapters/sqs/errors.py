@@ -45,8 +45,8 @@ def explained(error: BaseException, address: Address, doing: str) -> FrontierErr
     if isinstance(error, exceptions.NoCredentialsError | exceptions.PartialCredentialsError):
         return FrontierError(
             f"there are no credentials for {place} ({doing})",
-            hint="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, use a profile or a role, or name them in the URL:"
-            " key=env:NAME&secret=env:NAME",
+            hint="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, use a profile or a role, or name them in the URL by"
+            " reference: see docs/how-to/sqs.md",
         )
     if isinstance(
         error, exceptions.ProfileNotFound | exceptions.ConfigParseError | exceptions.CredentialRetrievalError
