@@ -137,7 +137,7 @@ def _steer(verb: Verb, job: str, lane: str | None, frontier: str | None, said: _
         else:
             click.echo(f"{target.job.id}{f', lane {safe(lane, 100)}' if lane else ''}: {said(done, target)}")
             if verb is Verb.PAUSE or (verb is Verb.CANCEL and lane is None):
-                _warn_of_retention(settings.frontier)
+                _warn_of_retention(target.frontier)
 
     wait_for(action())
 
