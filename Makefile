@@ -90,6 +90,7 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.redis_frontier --tasks 100000
 	$(BIN)/python -m bench.rabbitmq_frontier
+	$(BIN)/python -m bench.sqs_frontier
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
@@ -111,6 +112,7 @@ soak: $(VENV)/.dev
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
+	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30
@@ -118,7 +120,7 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra sqs --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
 	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt

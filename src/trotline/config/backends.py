@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trotline.model.job import Job
     from trotline.model.row import Row, RowPage
     from trotline.model.server_load import ServerLoad
-    from trotline.model.time import Moment
+    from trotline.model.time import Moment, Seconds
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
     from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
-OWN = ("sqlite", "files", "redis", "postgres", "amqp")
+OWN = ("sqlite", "files", "redis", "postgres", "amqp", "sqs")
 """Folders of `adapters/`."""
 GROUP = "trotline.backends"
 
@@ -131,6 +131,12 @@ def books_of(frontier: str) -> str:
     """The frontier that keeps the books of a brokered one; else the frontier itself."""
     broker = backend_of(frontier).broker
     return frontier if broker is None else broker.books(frontier)
+
+
+def keeps_for(frontier: str) -> Seconds | None:
+    """A task that waits there for longer is deleted; None: it is kept."""
+    broker = backend_of(frontier).broker
+    return None if broker is None else broker.keeps_for
 
 
 def _frontier(url: str) -> FrontierOffer:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trotline.model.row import Row, RowPage
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
-    from trotline.model.time import Moment
+    from trotline.model.time import Moment, Seconds
     from trotline.ports.books import OpenBooks
     from trotline.ports.broker import Broker
     from trotline.ports.console import Console
@@ -94,6 +94,8 @@ class BrokerOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is sent yet."""
     notices: Callable[[str], Awaitable[list[Notice]]]
     """Also checks that the server can be used."""
+    keeps_for: Seconds | None = None
+    """A task that waits there for longer is deleted. None: it is kept."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
