@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
     from trotline.spider.selection import Selected, Selection
     from trotline.spider.spider import Spider
+    from trotline.spider.xpath_selection import XPathSelected, XPathSelection
 
 _HOMES = {
     "App": "commands.app",
@@ -67,6 +68,8 @@ _HOMES = {
     "TrapRules": "rules.traps",
     "TrotlineError": "errors",
     "UrlRules": "rules.urls",
+    "XPathSelected": "spider.xpath_selection",
+    "XPathSelection": "spider.xpath_selection",
 }
 """Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
 
@@ -101,6 +104,8 @@ __all__ = [
     "TrapRules",
     "TrotlineError",
     "UrlRules",
+    "XPathSelected",
+    "XPathSelection",
     "__version__",
 ]
 

@@ -171,7 +171,7 @@ for _name in (
     "docs/how-to/recrawl.md 1",
     "docs/how-to/schedules-and-coordinator.md 1",
     "docs/how-to/write-a-spider.md 2",
-    "docs/how-to/send-forms-and-json.md 3",
+    "docs/how-to/send-forms-and-json.md 4",
 ):
     RUNNERS[_name] = crawls
 
@@ -249,6 +249,13 @@ def a_search(reader: Reader, text: str) -> None:
     assert {row["sku"] for row in rows} == {
         each.sku for each in reader.shop.truth if each.category == "tea" or "tea" in each.title.lower()
     }
+
+
+@runner("docs/how-to/send-forms-and-json.md 3")
+def a_form(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert rows
+    assert all("teapot" in str(row["title"]).lower() for row in rows)
 
 
 @runner("docs/how-to/send-forms-and-json.md 2")

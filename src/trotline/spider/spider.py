@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
@@ -26,6 +26,7 @@ from trotline.spider import spider_checks
 from trotline.spider.harvest import HandlerFailed, is_interrupt
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
+from trotline.spider.scrapy_names import SPIDER, hinted
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
 _ANY = "*"
@@ -294,6 +295,11 @@ class Spider:
                     return None
                 found += [address for address in map(read_url, written) if isinstance(address, Address)]
         return found
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name, SPIDER)
 
     def __repr__(self) -> str:
         return f"<Spider {self.name}: {', '.join(self.routes) or 'no routes'}>"
