@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from trotline.model.task import LATER, NORMAL, SOON, Task
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
-    from trotline.spider.harvest import HandlerFailed
+    from trotline.spider.handler_failed import HandlerFailed
+    from trotline.spider.hooks import Drop, WorkerHandle
     from trotline.spider.login import LoginSession
     from trotline.spider.page import BadJson, Page
+    from trotline.spider.request import Request
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
     from trotline.spider.selection import Selected, Selection
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "App": "commands.app",
     "BadJson": "spider.page",
+    "Drop": "spider.hooks",
     "FileSeeds": "spider.seeds",
     "Follow": "model.harvest",
-    "HandlerFailed": "spider.harvest",
+    "HandlerFailed": "spider.handler_failed",
     "Harvest": "model.harvest",
     "LATER": "model.task",
     "LeaseLost": "errors",
@@ -55,6 +58,7 @@ _HOMES = {
     "QueueTask": "commands.queue_task",
     "Rate": "model.pace",
     "Record": "model.record",
+    "Request": "spider.request",
     "RobotsSitemaps": "spider.seeds",
     "Route": "spider.route",
     "SOON": "model.task",
@@ -68,6 +72,7 @@ _HOMES = {
     "TrapRules": "rules.traps",
     "TrotlineError": "errors",
     "UrlRules": "rules.urls",
+    "WorkerHandle": "spider.hooks",
     "XPathSelected": "spider.xpath_selection",
     "XPathSelection": "spider.xpath_selection",
 }
@@ -79,6 +84,7 @@ __all__ = [
     "SOON",
     "App",
     "BadJson",
+    "Drop",
     "FileSeeds",
     "Follow",
     "HandlerFailed",
@@ -92,6 +98,7 @@ __all__ = [
     "QueueTask",
     "Rate",
     "Record",
+    "Request",
     "RobotsSitemaps",
     "Route",
     "Secret",
@@ -104,6 +111,7 @@ __all__ = [
     "TrapRules",
     "TrotlineError",
     "UrlRules",
+    "WorkerHandle",
     "XPathSelected",
     "XPathSelection",
     "__version__",

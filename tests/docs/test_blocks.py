@@ -185,6 +185,21 @@ for _name in (
     RUNNERS[_name] = calls_its_functions
 
 
+@runner("docs/how-to/hooks.md 1")
+def hooks(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["found_on"] for row in rows)
+
+
+@runner("docs/how-to/hooks.md 2")
+def a_record_that_is_split(reader: Reader, text: str) -> None:
+    module = reader.execute(text, shop=Spider("split"))
+    variants = module["variants"]
+    assert callable(variants)
+    assert [one["sku"] for one in variants({"sku": "T1", "sizes": ["S", "M"]})] == ["T1-S", "T1-M"]
+
+
 @runner("docs/how-to/chains.md 1")
 def _(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)

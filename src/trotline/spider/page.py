@@ -1,6 +1,7 @@
 """The page that a handler gets. Text, tree and encoding are computed on first use."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
@@ -119,6 +120,13 @@ class Page:
         """The page with its route: the default of the links that it follows."""
         self._route = route
         return self
+
+    def with_body(self, body: bytes | str) -> "Page":
+        """The same page with another body, for `after_answer` hooks that decode or repair it."""
+        made = copy(self)
+        made.body = body.encode(self.encoding, "replace") if isinstance(body, str) else body
+        made._tree = made._xpath_root = made._text = made._encoding = made._base = None
+        return made
 
     # Text
 

@@ -23,7 +23,8 @@ from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
 from trotline.spider import spider_checks
-from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider.handler_failed import HandlerFailed, is_interrupt
+from trotline.spider.hooks import Hooked, Hooks
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.scrapy_names import SPIDER, hinted
@@ -39,7 +40,7 @@ LoginHandler = Callable[[Any], Any]
 Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
 
 
-class Spider:
+class Spider(Hooked):
     """The author's code: a name, a pace, page handlers. Invalid settings are refused at once."""
 
     def __init__(
@@ -124,6 +125,7 @@ class Spider:
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts jobs."""
         self.routes: dict[str, Route] = {}
+        self.hooks = Hooks()
 
     @overload
     def page(self, handler: Handler, /) -> Route: ...
