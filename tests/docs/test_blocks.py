@@ -167,6 +167,7 @@ for _name in (
     RUNNERS[_name] = executes
 
 for _name in (
+    "docs/how-to/cookies-and-headers.md 1",
     "docs/how-to/look-like-a-browser.md 1",
     "docs/how-to/recrawl.md 1",
     "docs/how-to/schedules-and-coordinator.md 1",
