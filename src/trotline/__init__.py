@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trotline.commands.app import App
     from trotline.commands.queue import Queue
     from trotline.commands.queue_task import QueueTask
+    from trotline.commands.run_script import RunReport, run
     from trotline.commands.sync_queue import SyncQueue
     from trotline.errors import LeaseLost, TrotlineError
     from trotline.model.harvest import Follow, Harvest
@@ -61,6 +62,7 @@ _HOMES = {
     "Request": "spider.request",
     "RobotsSitemaps": "spider.seeds",
     "Route": "spider.route",
+    "RunReport": "commands.run_script",
     "SOON": "model.task",
     "Secret": "model.secret",
     "Selected": "spider.selection",
@@ -75,6 +77,7 @@ _HOMES = {
     "WorkerHandle": "spider.hooks",
     "XPathSelected": "spider.xpath_selection",
     "XPathSelection": "spider.xpath_selection",
+    "run": "commands.run_script",
 }
 """Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
 
@@ -101,6 +104,7 @@ __all__ = [
     "Request",
     "RobotsSitemaps",
     "Route",
+    "RunReport",
     "Secret",
     "Selected",
     "Selection",
@@ -115,6 +119,7 @@ __all__ = [
     "XPathSelected",
     "XPathSelection",
     "__version__",
+    "run",
 ]
 
 
