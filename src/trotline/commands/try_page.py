@@ -103,12 +103,26 @@ class Trier:
 
     async def attempt(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> Trial:
         """Visit the page even if it is out of the spider's scope: `outside` says so."""
-        admitted = self._gate.seeds([draft], now())
-        # One that is refused is visited all the same, and not directly where proxies are set.
-        unfilled = draft if draft.pool else msgspec.structs.replace(draft, pool=self._gate.default_pool)
-        task = admitted.tasks[0] if admitted.tasks else unfilled
+        task, outside = self.admitted(draft, now())
         trial = await self._attempt(route, task, now)
-        return msgspec.structs.replace(trial, outside=", ".join(admitted.refused))
+        return msgspec.structs.replace(trial, outside=outside)
+
+    async def fetch(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> tuple[Task, list[Hop]]:
+        """Fetch a page and follow its redirects, without reading it: the task of the last hop, and all hops."""
+        hops: list[Hop] = []
+        task, _ = self.admitted(draft, now())
+        return await self._hops(route, task, now, hops), hops
+
+    async def read(self, route: Route, task: Task, answer: Answer, hops: list[Hop]) -> Trial:
+        """What a handler makes of an answer."""
+        return await self._read(route, task, answer, hops, time.time())
+
+    def admitted(self, draft: Task, now: Moment) -> tuple[Task, str]:
+        """The task as the gate fills it, and why a run would not visit it. One that is refused is visited all the same,
+        and not directly where proxies are set."""
+        admitted = self._gate.seeds([draft], now)
+        unfilled = draft if draft.pool else msgspec.structs.replace(draft, pool=self._gate.default_pool)
+        return admitted.tasks[0] if admitted.tasks else unfilled, ", ".join(admitted.refused)
 
     async def _attempt(self, route: Route, task: Task, now: Callable[[], Moment]) -> Trial:
         hops: list[Hop] = []
