@@ -102,6 +102,8 @@ def open_fetcher(
         insecure_hosts=spider.insecure_hosts,
         spider=spider.name,
         timings=timings,
+        keeps_cookies=spider.keeps_cookies,
+        routes={name: route.request for name, route in spider.routes.items() if route.request is not None},
     )
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:

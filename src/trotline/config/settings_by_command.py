@@ -28,6 +28,7 @@ USED: dict[str, frozenset[str]] = {
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
     "try": frozenset(_GUARD | {"proxies"}),
+    "shell": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""
 

@@ -54,6 +54,8 @@ MISSED_START = "missed its start time"
 """The next start times of the lane are reserved for others, so the task is queued again."""
 RATE_LIMITED = "lane was rate limited"
 STOPPING = "worker is stopping"
+DROPPED_RECORD = "dropped record: "
+"""Prefix of the counters of records that hooks dropped."""
 LONGEST_REASON = 500
 LONGEST_TRACEBACK = 8_000
 """Characters of a traceback in the graveyard; the last ones are kept."""
@@ -67,6 +69,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     records: list[Record] = []
     links: GateResult = msgspec.field(default_factory=GateResult)
     rejects: list[Reject] = []
+    dropped: dict[str, int] = {}
+    """Records that hooks dropped: why, and how many."""
     field_facts: tuple[str, ...] = ()
     """New facts about fields and selectors; see `field_stats`."""
     is_listing: bool = False
@@ -164,6 +168,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[f"links refused: {why}"] = count
         if self.links.alike:
             tallies[self.links.alike] = 1
+        for why, count in self.dropped.items():
+            tallies[f"{DROPPED_RECORD}{why}"] = count
         if self.is_listing:
             tallies[LISTING] = 1
         for fact in self.field_facts:

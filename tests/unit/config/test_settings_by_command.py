@@ -51,6 +51,7 @@ WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
     "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "shell": ["https://shop.example/", "--spider", "shop.py", "-c", "page"],
     "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
@@ -145,7 +146,7 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     beside = {"TROTLINE_PROXY": OTHER["proxy"]} if setting == "proxy_mode" else {}
     if setting in ("pools", "regions"):
         beside = {"TROTLINE_PROXIES": OTHER["proxies"]}
-    if setting == "proxies" and command == "try":
+    if setting == "proxies" and command in ("try", "shell"):
         # The proxies of another file.
         beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
     if command == "write":
