@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.task import NORMAL, Task
+from trotline.rules.archive_choice import ArchiveChoice
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
 from trotline.spider.task_drafts import Draft, draft
@@ -26,6 +27,7 @@ class Route:
 
     __slots__ = (
         "_given",
+        "archive",
         "client",
         "conditional",
         "handler",
@@ -54,6 +56,7 @@ class Route:
         conditional: bool = False,
         pool: str = "",
         client: Client = Client.PLAIN,
+        archive: ArchiveChoice | None = None,
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -70,6 +73,8 @@ class Route:
         """The proxy pool of the route's tasks."""
         self.client = client
         """The HTTP client of the route's tasks."""
+        self.archive = spider.archive if archive is None else archive
+        """Which of its pages are archived."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""

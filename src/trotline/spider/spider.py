@@ -68,6 +68,7 @@ class Spider:
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
+        archive: str = "all",
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
         give_up: timedelta = timedelta(minutes=30),
@@ -115,6 +116,8 @@ class Spider:
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Accepted content types; others are dropped before their body."""
+        self.archive = check.archive("archive", archive)
+        """Which of its pages are archived, where `--archive` is set."""
         self.blocked = check.validators("blocked", blocked)
         self.logged_out = check.logged_out(logged_out)
         """Does a page of an account say that its session has ended?"""
@@ -142,6 +145,7 @@ class Spider:
         conditional: bool = False,
         pool: str = "",
         client: Literal["plain", "browser"] | None = None,
+        archive: str | None = None,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -158,6 +162,7 @@ class Spider:
         conditional: bool = False,
         pool: str = "",
         client: Literal["plain", "browser"] | None = None,
+        archive: str | None = None,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
@@ -165,7 +170,8 @@ class Spider:
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
         keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
-        instead of the spider's. `client`: the HTTP client of its tasks, instead of the spider's.
+        instead of the spider's. `client`: the HTTP client of its tasks, `archive`: which of its pages are archived,
+        instead of the spider's.
         """
 
         def make(handler: Handler) -> Route:
@@ -183,6 +189,7 @@ class Spider:
                 conditional=check.instance("conditional", conditional, bool),
                 pool=check.pool("pool", pool),
                 client=self.client if client is None else check.client("client", client),
+                archive=self.archive if archive is None else check.archive("archive", archive),
             )
             return self._add(route)
 
