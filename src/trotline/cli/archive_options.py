@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from trotline.cli.options import settings_of
-from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveQuery, CaptureKind
-from trotline.model.time import Moment, seconds
+from trotline.model.time import LAST_MOMENT, Moment, seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,7 +39,7 @@ def query_of(
         job=job or "",
         route=route or "",
         since=moment_of("--since", since) if since else 0.0,
-        until=moment_of("--until", until) if until else float("inf"),
+        until=moment_of("--until", until) if until else LAST_MOMENT,
         kind=kind,
     )
 
@@ -60,7 +59,4 @@ def moment_of(option: str, text: str) -> Moment:
 
 
 def archive_of(flag: str | None) -> str:
-    settings = settings_of(archive=flag)
-    if not settings.archive:
-        raise SettingsError("no archive is named", hint="Name it: --archive file:FOLDER, or TROTLINE_ARCHIVE")
-    return settings.archive
+    return settings_of(archive=flag).archive

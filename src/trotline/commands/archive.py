@@ -1,5 +1,6 @@
 """What `trotline archive` does, and what other commands need of an archive."""
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from trotline.model.archive import (
     Capture,
     CaptureKind,
 )
-from trotline.model.time import Moment
+from trotline.model.time import LAST_MOMENT, Moment
 from trotline.rules import archive_urls
 from trotline.rules.backend_urls import path_of
 
@@ -52,7 +53,7 @@ async def opened(url: str) -> "AsyncIterator[Archive]":
 async def existing(url: str) -> "AsyncIterator[Archive]":
     """For commands that read: a folder that is not there is a typing error, and not an empty archive."""
     folder = archive_urls.read(url).place if url and backends.is_local(url) else ""
-    if folder and not Path(path_of(folder)).is_dir():
+    if folder and not await asyncio.to_thread(Path(path_of(folder)).is_dir):
         raise ArchiveError(f"{path_of(folder)} is not there", hint="Is the path right? It is that of --archive.")
     async with opened(url) as archive:
         yield archive
@@ -67,7 +68,7 @@ async def entries(url: str, wanted: ArchiveQuery) -> list[ArchiveEntry]:
 async def get(url: str, page: str, at: Moment | None) -> ArchivedPage:
     """The newest capture of a page, or the newest at or before a time."""
     async with existing(url) as archive:
-        wanted = ArchiveQuery(url=page, until=float("inf") if at is None else at)
+        wanted = ArchiveQuery(url=page, until=LAST_MOMENT if at is None else at)
         found = [entry async for entry in archive.entries(wanted)]
         if not found:
             raise await _not_there(archive, page, at)

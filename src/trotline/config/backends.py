@@ -276,6 +276,11 @@ def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextMa
         return offer.rows.snapshot(sink, kind, site)
 
 
+def has_rows(sink: str) -> bool:
+    """Can its rows be read?"""
+    return _sink(sink).rows is not None
+
+
 def _no_rows(sink: str, offer: SinkOffer) -> SettingsError:
     what, _, hint = offer.no_rows.partition("|")
     return SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from trotline.model.answer import Answer
-from trotline.model.time import Moment
+from trotline.model.time import LAST_MOMENT, Moment
 
 
 class CaptureKind(StrEnum):
@@ -88,7 +88,7 @@ class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True):
     route: str = ""
     kind: CaptureKind | None = None
     since: Moment = 0.0
-    until: Moment = float("inf")
+    until: Moment = LAST_MOMENT
 
     def fits(self, entry: ArchiveEntry) -> bool:
         return (

@@ -56,7 +56,7 @@ class Written(NamedTuple):
 
 
 def digest_of(body: bytes) -> str:
-    return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode().rstrip("=")
+    return "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
 
 
 def date_of(at: Moment) -> str:
