@@ -141,6 +141,10 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         proxy=settings.way_out,
         slots=settings.slots,
     )
+    if archive is not None and settings.cache:
+        from trotline.worker.cached_fetcher import CachedFetcher
+
+        fetcher = CachedFetcher(fetcher, archive, config.job.id)
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
     tracer = components.open_tracer(settings.otel, settings.otel_sample, **{"service.instance.id": config.name})

@@ -95,7 +95,8 @@ def encode(capture: Capture, known: Mapping[str, First]) -> Written:
 
 def _artifact(capture: Capture, digest: str) -> Written:
     kind = capture.type or "application/octet-stream"
-    data = _record("resource", _fields(capture, digest) | {"Content-Type": _line(kind)}, b"", capture.body)
+    fields = {"WARC-Block-Digest": digest, "Content-Type": _line(kind)}
+    data = _record("resource", _fields(capture, digest) | fields, b"", capture.body)
     return Written(data, _entry(capture, digest, kind, len(data)))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.answer import Answer, Failure
+from trotline.model.answer import FROM_ARCHIVE, Answer, Failure
 from trotline.model.archive import Capture, CaptureKind
 from trotline.model.client import Client
 from trotline.model.harvest import Artifact
@@ -18,6 +18,7 @@ from trotline.spider.spider import Spider
 from trotline.worker.finished_visit import FinishedVisit
 
 NO_RESPONSE = "not archived: no response"
+KNOWN = f"not archived: {FROM_ARCHIVE}"
 SITEMAP = "not archived: a sitemap"
 
 
@@ -36,6 +37,8 @@ class Captures:
         kept = tuple(self._artifact(visit.lease, number, one) for number, one in enumerate(visit.kept))
         if isinstance(answer, Failure):
             return msgspec.structs.replace(visit, captures=kept, kept=(), archive=NO_RESPONSE)
+        if FROM_ARCHIVE in answer.notes:
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=KNOWN)
         task = visit.lease.task
         if why := self._choice(task).why_not(visit.verdict, task.fingerprint):
             return msgspec.structs.replace(visit, captures=kept, kept=(), archive=why)

@@ -37,6 +37,8 @@ class Reparse:
             raise NotRead("files that handlers kept")
         if TOO_LARGE in page.about:
             raise NotRead("the data of its task was too large to be archived")
+        if not page.entry.route:
+            raise NotRead("robots.txt and sitemaps")
         task = task_of(page)
         route = self._spider.routes.get(task.route)
         if route is None:
