@@ -56,6 +56,8 @@ COMMANDS = {
     "trace": ("trace", "Show the history of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "lab": ("lab", "Measure a spider on this machine, and write a report."),
+    "archive": ("archive", "Look at raw pages that were kept; export, verify, prune."),
+    "reparse": ("reparse", "Run handlers over archived pages, without fetching."),
     "export": ("export", "Write stored records to a file or to stdout."),
     "web": ("web", "Show jobs in a browser, and serve the JSON API."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),

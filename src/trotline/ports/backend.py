@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment, Seconds
+    from trotline.ports.archive import Archive
     from trotline.ports.books import OpenBooks
     from trotline.ports.broker import Broker
     from trotline.ports.console import Console
@@ -151,6 +152,16 @@ class InboxOffer(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[[str], Inbox]
 
 
+class ArchiveOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for raw responses."""
+
+    forms: tuple[str, ...]
+    parse: Callable[[str], str]
+    """The URL in its one form; ValueError says what else would work."""
+    open: Callable[[str, str], Archive]
+    """URL, and the name of the process that writes. Nothing is sent yet."""
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
@@ -166,5 +177,6 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
     inbox: InboxOffer | None = None
+    archive: ArchiveOffer | None = None
     table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
     """URL and name: the rows of a table of another program."""

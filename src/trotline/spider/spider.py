@@ -70,6 +70,7 @@ class Spider(Hooked):
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
+        archive: str = "all",
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
         give_up: timedelta = timedelta(minutes=30),
@@ -120,6 +121,8 @@ class Spider(Hooked):
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Accepted content types; others are dropped before their body."""
+        self.archive = check.archive("archive", archive)
+        """Which of its pages are archived, where `--archive` is set."""
         self.blocked = check.validators("blocked", blocked)
         self.logged_out = check.logged_out(logged_out)
         """Does a page of an account say that its session has ended?"""
@@ -151,6 +154,7 @@ class Spider(Hooked):
         headers: Mapping[str, str | Secret] | None = None,
         user_agent: str | None = None,
         cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -170,6 +174,7 @@ class Spider(Hooked):
         headers: Mapping[str, str | Secret] | None = None,
         user_agent: str | None = None,
         cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
@@ -177,8 +182,9 @@ class Spider(Hooked):
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
         keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
-        instead of the spider's. `client`: the HTTP client of its tasks, instead of the spider's. `headers` and
-        `user_agent` of its requests, besides the spider's. `cookies`: False for none, "route" for a jar of its own.
+        instead of the spider's. `client`: the HTTP client of its tasks, `archive`: which of its pages are archived,
+        instead of the spider's. `headers` and `user_agent` of its requests, besides the spider's. `cookies`: False for
+        none, "route" for a jar of its own.
         """
 
         def make(handler: Handler) -> Route:
@@ -197,6 +203,7 @@ class Spider(Hooked):
                 pool=check.pool("pool", pool),
                 client=self.client if client is None else check.client("client", client),
                 request=request_checks.route_request(check, chosen, headers, user_agent, cookies),
+                archive=self.archive if archive is None else check.archive("archive", archive),
             )
             check.own_identity(route.client, user_agent, headers or {})
             return self._add(route)

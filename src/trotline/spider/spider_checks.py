@@ -15,6 +15,7 @@ from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds, seconds
 from trotline.rules import content_types, pool_names, schedules
+from trotline.rules.archive_choice import ArchiveChoice
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
 from trotline.rules.task_fields import said, shown
@@ -179,6 +180,12 @@ class Checks:
             what = f'{field}="{client}" needs the package {package}, which is not installed here'
             raise self.refuse(what, f"Install it: pip install 'trotline[{extra}]'")
         return client
+
+    def archive(self, field: str, given: Any) -> ArchiveChoice:
+        try:
+            return ArchiveChoice.parse(given)
+        except ValueError as error:
+            raise self.refuse(f"{field}: {error}", 'Write archive="ok", or archive="10%".') from error
 
     def when_blocked(self, given: Any, client: Client) -> Client | None:
         if given is None:
