@@ -33,7 +33,7 @@ class MergeRule(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of which the first that is there is compared by criterion "text"."""
     merge_from: float = 0.8
     """Texts at least this similar are one thing."""
-    review_from: float = 0.6
+    review_from: float = 0.7
     """From here to `merge_from` people decide."""
     within_site: bool = False
     """May texts of one site be one thing? Exact criteria may merge them anyway."""

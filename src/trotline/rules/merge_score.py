@@ -8,9 +8,9 @@ that are left over stand on one side only. Else it is at most for review.
 from trotline.rules.merge_text import Profile
 from trotline.rules.merge_words import VARIANTS
 
-FUZZY = 84.0
-"""Percent of letters, in order, that two spellings of one word share."""
-_SHORTEST_FUZZY = 5
+_ONE_ERROR = 5
+"""Letters of a word that may have one typing error: a letter that is wrong, missing, added, or swapped with the next."""
+_TWO_ERRORS = 9
 _SHORTEST_PREFIX = 3
 
 
@@ -29,7 +29,8 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
     left_a, left_b, joined = _joined(left_a, left_b, a, b)
     matched += joined
     variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
-    if variants_a and variants_b:
+    if (variants_a and left_b) or (variants_b and left_a):
+        # A colour against another word is another colour.
         return 0.0
     figures = len(a.quantities) + len(a.numbers)
     shared = 2.0 * (matched + figures)
@@ -77,20 +78,19 @@ def _aligned(left_a: frozenset[str], left_b: frozenset[str]) -> tuple[frozenset[
 
 def _same_word(a: str, b: str) -> bool:
     short, long = (a, b) if len(a) <= len(b) else (b, a)
-    if short[0] != long[0]:
-        return False
     if len(short) >= _SHORTEST_PREFIX and (long.startswith(short) or _abbreviates(short, long)):
         return True
-    if len(short) < _SHORTEST_FUZZY or len(long) - len(short) > 2:
+    if len(long) < _ONE_ERROR:
         return False
-    from rapidfuzz.fuzz import ratio
+    from rapidfuzz.distance.OSA import distance
 
-    return ratio(a, b) >= FUZZY
+    errors = 1 if len(long) < _TWO_ERRORS else 2
+    return distance(a, b, score_cutoff=errors) <= errors
 
 
 def _abbreviates(short: str, long: str) -> bool:
     """"chclt" for "chocolate": no vowels after its first letter, and all its letters in order."""
-    if len(long) < len(short) + 2 or any(vowel in short[1:] for vowel in "aeiou"):
+    if short[0] != long[0] or len(long) < len(short) + 2 or any(vowel in short[1:] for vowel in "aeiou"):
         return False
     letters = iter(long)
     return all(letter in letters for letter in short)

@@ -21,7 +21,7 @@ _LONGEST = 500
 _SPECIAL = str.maketrans({"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "&": " and ", "+": " plus "})
 _APOSTROPHE = re.compile(r"['’`´]")
 _INCHES = re.compile(r"(\d)\s*(?:\"|''|″|”)")
-_THOUSANDS = re.compile(r"(?<=\d)[,.  '](?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<=[1-9]),(?=\d{3}(?!\d))|(?<=[1-9]\d),(?=\d{3}(?!\d))|(?<=\d{3}),(?=\d{3}(?!\d))")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
 _PACK_OF = re.compile(r"\b(?:pack|set|box|case|bundle|pk)\s+of\s+(\d+)\b")
 _TIMES = re.compile(r"\bx\s*(\d+)\b(?!\s*(?:mm|cm|m|in)\b)")
@@ -99,7 +99,7 @@ def folded(text: str) -> str:
     """Lower case, without accents, decimal points, and inches in letters."""
     plain = text if text.isascii() else _without_accents(text)
     plain = _APOSTROPHE.sub("", _INCHES.sub(r"\1 in ", plain.casefold().translate(_SPECIAL)))
-    if any(mark in plain for mark in ",.  "):
+    if "," in plain:
         plain = _DECIMAL_COMMA.sub(".", _THOUSANDS.sub("", plain))
     return plain
 

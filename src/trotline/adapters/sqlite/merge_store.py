@@ -222,8 +222,10 @@ _VIEWS = (
 )
 _OPEN = """FROM merge_links AS l JOIN merge_sources AS one ON one.id = l.a JOIN merge_sources AS other ON other.id = l.b
     WHERE one.thing <> other.thing
-        AND NOT EXISTS (SELECT 1 FROM merge_verdicts AS v WHERE v.a = l.a AND v.b = l.b)"""
-"""Links that nothing has decided."""
+        AND NOT EXISTS (SELECT 1 FROM merge_verdicts AS v WHERE v.a = l.a AND v.b = l.b)
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.thing = one.thing AND s.site = other.site)
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.thing = other.thing AND s.site = one.site)"""
+"""Links that nothing has decided. A thing that has a source of the other's site is decided."""
 
 
 def _view(row: Sequence[str]) -> SourceView:

@@ -4,11 +4,11 @@ import sqlite3
 
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, can_be_column, identifier, literal
 
-# No index by thing: the sources of a thing are in its row.
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS merge_sources (
         id INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
         seen_at REAL NOT NULL, rule INTEGER NOT NULL, thing TEXT NOT NULL, UNIQUE (site, kind, key))""",
+    "CREATE INDEX IF NOT EXISTS merge_sources_of ON merge_sources (thing, site)",
     """CREATE TABLE IF NOT EXISTS merge_keys (
         key INTEGER NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (key, source)) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS merge_keys_of ON merge_keys (source)",
