@@ -1,8 +1,8 @@
 """Merges two rigged shops, and compares the result with the truth; measures the speed of exact and of similar keys.
 
-    python -m bench.merge                 quality of 10,000 products per shop, both rigs
-    python -m bench.merge --speed         records per second of CPU, exact keys and similar texts
-    python -m bench.merge --each 2000 --seed 5
+python -m bench.merge                 quality of 10,000 products per shop, both rigs
+python -m bench.merge --speed         records per second of CPU, exact keys and similar texts
+python -m bench.merge --each 2000 --seed 5
 """
 
 import argparse
@@ -48,7 +48,10 @@ def merged_pairs(path: Path) -> set[tuple[str, str]]:
         things.setdefault(thing, []).append((site, key))
     connection.close()
     return {
-        (a[1], b[1]) for sources in things.values() for n, a in enumerate(sorted(sources)) for b in sorted(sources)[n + 1 :]
+        (a[1], b[1])
+        for sources in things.values()
+        for n, a in enumerate(sorted(sources))
+        for b in sorted(sources)[n + 1 :]
     }
 
 

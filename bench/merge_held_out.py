@@ -7,17 +7,17 @@ import random
 import re
 from collections.abc import Callable
 
-from bench.merge_shops import SEEN_AT, Shops
+from bench.merge_shops import SEEN_AT, Shops, words
 from trotline.model.record import Record
 
-_NOUNS = (
+_NOUNS = words(
     "Shadow Winter Garden Silence Bridge Mountain Letter Island Stranger Harvest Mirror Journey Promise Orchard Lantern "
     "Storm Secret Kingdom Daughter Clockmaker Lighthouse Painter Widow Sparrow Archive"
-).split()
-_ADJECTIVES = "Last Hidden Broken Golden Silent Distant Forgotten Burning Crooked Pale Endless Borrowed".split()
-_FIRST = "Anna Peter José Müller Maria François Ines Søren Olga Hiro Grace Samuel Zoë Ruth Tomás Ivan Leila".split()
-_LAST = "Berg Novák Castillo Okafor Lindqvist Moreau Tanaka Ferreira Dubois Keller O'Neill Ricci Haddad Petrov".split()
-_MAKERS = "Nexora Pelion Vantis Kirimo Auriga Zentek Halden Corvo Tavira Mistral".split()
+)
+_ADJECTIVES = words("Last Hidden Broken Golden Silent Distant Forgotten Burning Crooked Pale Endless Borrowed")
+_FIRST = words("Anna Peter José Müller Maria François Ines Søren Olga Hiro Grace Samuel Zoë Ruth Tomás Ivan Leila")
+_LAST = words("Berg Novák Castillo Okafor Lindqvist Moreau Tanaka Ferreira Dubois Keller O'Neill Ricci Haddad Petrov")
+_MAKERS = words("Nexora Pelion Vantis Kirimo Auriga Zentek Halden Corvo Tavira Mistral")
 _SHADES = ["Black", "Silver", "Ocean Blue", "Forest Green", "Rose Gold", "White", "Sand"]
 _GARMENTS = ["T-Shirt", "Hooded Sweatshirt", "Chino Trousers", "Polo Shirt", "Denim Jacket", "Running Shorts"]
 _LABELS = ["North & Vale", "Harrow", "Bexley", "Côte Sud", "Marlowe", "Finch & Sons", "Tideway"]
@@ -33,7 +33,8 @@ def _book(dice: random.Random) -> Item:
         name = f"{dice.choice(_NOUNS)} of the {dice.choice(_NOUNS)}"
     volume = dice.choice([0, 0, 0, 1, 2, 3])
     author = f"{dice.choice(_FIRST)} {dice.choice(_LAST)}"
-    return {"what": "book", "name": name, "volume": volume, "author": author, "form": dice.choice(["Hardcover", "Paperback"])}
+    form = dice.choice(["Hardcover", "Paperback"])
+    return {"what": "book", "name": name, "volume": volume, "author": author, "form": form}
 
 
 def _phone(dice: random.Random) -> Item:
@@ -47,7 +48,8 @@ def _phone(dice: random.Random) -> Item:
 
 def _garment(dice: random.Random) -> Item:
     return {
-        "what": "garment", "label": dice.choice(_LABELS), "type": dice.choice(_GARMENTS), "who": dice.choice(["Men's", "Women's"]),
+        "what": "garment", "label": dice.choice(_LABELS), "type": dice.choice(_GARMENTS),
+        "who": dice.choice(["Men's", "Women's"]),
         "shade": dice.choice(_SHADES), "size": dice.choice(["S", "M", "L", "XL"]), "style": dice.randint(100, 999),
     }  # fmt: skip
 
@@ -67,7 +69,8 @@ def _plain(item: Item) -> str:
         volume = f", Vol. {get('volume')}" if get("volume") else ""
         return f"{get('name')}{volume} ({get('form')}) - {get('author')}"
     if item["what"] == "phone":
-        return " ".join(f"{get('maker')} {get('series')} {get('number')} {get('trim')} {get('storage')}GB {get('shade')}".split())
+        name = f"{get('maker')} {get('series')} {get('number')} {get('trim')}".strip()
+        return f"{name} {get('storage')}GB {get('shade')}"
     if item["what"] == "garment":
         return f"{get('label')} {get('who')} {get('type')} {get('style')} {get('shade')} {get('size')}"
     count = f" {get('count')}pcs" if get("count") != 1 else ""
@@ -89,7 +92,8 @@ def _fancy(item: Item, dice: random.Random) -> str:
         ])  # fmt: skip
     if item["what"] == "garment":
         type_ = str(get("type")).replace("T-Shirt", dice.choice(["T-Shirt", "Tshirt", "T Shirt"]))
-        return f"{str(get('who')).replace(chr(39), '')} {type_} {get('shade')}, size {get('size')} – {get('label')} (style {get('style')})"
+        who = str(get("who")).replace("'", "")
+        return f"{who} {type_} {get('shade')}, size {get('size')} – {get('label')} (style {get('style')})"
     count = f"pack of {get('count')}" if get("count") != 1 else ""
     long = float(str(get("length")))
     text = dice.choice([f"{long:g} {get('unit')}", f"{long / 10:g} cm" if get("unit") == "mm" else f"{long * 100:g}cm"])
@@ -128,7 +132,8 @@ def shops(each: int, shared: float = 0.3, seed: int = 7) -> Shops:
     left, right = [*both, *rest[: each - len(both)]], [*both, *rest[each - len(both) :]]
     order = dice.sample(range(len(right)), len(right))
     records = [_made("alpha", f"a{place}", _plain(item), place) for place, item in enumerate(left)]
-    records += [_made("beta", f"b{order[n]}", _rough(_fancy(item, dice), dice), order[n]) for n, item in enumerate(right)]
+    for number, item in zip(order, right, strict=True):
+        records.append(_made("beta", f"b{number}", _rough(_fancy(item, dice), dice), number))
     return Shops(records, {(f"a{place}", f"b{order[place]}") for place in range(len(both))})
 
 

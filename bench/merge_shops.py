@@ -14,6 +14,10 @@ from trotline.model.record import Record
 SEEN_AT = 1_760_000_000.0
 
 
+def words(text: str, between: str | None = None) -> list[str]:
+    return text.split(between)
+
+
 class Shops(NamedTuple):
     records: list[Record]
     truth: set[tuple[str, str]]
@@ -32,24 +36,27 @@ class Product(NamedTuple):
     price: float
 
 
-_SYLLABLES = "al bor cen dra el fen gar hol ir jun kes lum mar nor ost pel qui ras sol tan ul vor wes yan zel".split()
-_LINES = (
+_SYLLABLES = words("al bor cen dra el fen gar hol ir jun kes lum mar nor ost pel qui ras sol tan ul vor wes yan zel")
+_LINES = words(
     "Summit Horizon Classic Heritage Everyday Nordic Urban Alpine Coastal Meadow Harvest Sunrise Midnight Velvet Pure "
     "Bright Daily Essential Gourmet Royal Garden Forest Ocean River Prairie Lunar Solar Crystal Silk Amber"
-).split()
-_GROCERY = (
+)
+_GROCERY = words(
     "Green Tea|Ground Coffee|Dark Chocolate|Extra Virgin Olive Oil|Organic Honey|Strawberry Jam|Oat Biscuits|Almond Milk|"
     "Tomato Sauce|Basmati Rice|Shower Gel|Moisturizing Shampoo|Hand Soap|Laundry Detergent|Sparkling Water|Crème Brûlée|"
-    "Jalapeño Salsa|Peanut Butter|Granola Cereal|Apple Cider Vinegar"
-).split("|")
-_GEAR = (
+    "Jalapeño Salsa|Peanut Butter|Granola Cereal|Apple Cider Vinegar",
+    "|",
+)
+_GEAR = words(
     "Wireless Headphones|Bluetooth Speaker|Cordless Drill|Robot Vacuum Cleaner|Espresso Machine|Electric Kettle|"
     "Gaming Mouse|Mechanical Keyboard|Office Chair|Desk Lamp|Hiking Boots|Rain Jacket|Trail Running Shoes|Laptop Backpack|"
-    "Stainless Steel Bottle|Cast Iron Pan|Air Purifier|Ceiling Fan|Portable Monitor|Security Camera"
-).split("|")
-_COLOURS = "Black White Red Blue Green Grey Navy Silver Beige Sage Graphite Midnight Terracotta Yellow".split()
+    "Stainless Steel Bottle|Cast Iron Pan|Air Purifier|Ceiling Fan|Portable Monitor|Security Camera",
+    "|",
+)
+_COLOURS = words("Black White Red Blue Green Grey Navy Silver Beige Sage Graphite Midnight Terracotta Yellow")
 _SHORT = {
-    "Organic": "Org", "Chocolate": "Choc", "Extra": "Xtra", "Wireless": "Wless", "Bluetooth": "BT", "Stainless": "Stnls",
+    "Organic": "Org", "Chocolate": "Choc", "Extra": "Xtra", "Wireless": "Wless", "Bluetooth": "BT",
+    "Stainless": "Stnls",
     "Moisturizing": "Moist.", "Headphones": "Hdphones", "Black": "Blk", "White": "Wht", "Cleaner": "Clnr",
     "Machine": "Mach.", "Keyboard": "Kybd",
 }  # fmt: skip
@@ -67,7 +74,8 @@ def shops(each: int, shared: float = 0.3, seed: int = 1) -> Shops:
     keys = list(range(len(second)))
     chance.shuffle(keys)
     records += [
-        _record("shop-two", number, product, _second_style, chance) for number, product in zip(keys, second, strict=True)
+        _record("shop-two", number, product, _second_style, chance)
+        for number, product in zip(keys, second, strict=True)
     ]
     return Shops(records, {(f"shop-one-{n}", f"shop-two-{keys[n]}") for n in range(common)})
 
@@ -113,7 +121,7 @@ def _first_style(product: Product, chance: random.Random) -> str:
 
 
 def _second_style(product: Product, chance: random.Random) -> str:
-    """Another order, other units, other case and punctuation, abbreviations, no accents, a typing error now and then."""
+    """Another order, other units, case and punctuation, abbreviations, no accents, a typing error now and then."""
     type_ = " ".join(_shortened(word, chance) for word in product.type.split())
     colour = _shortened(product.colour, chance)
     model = _respelled_model(product.model, chance)
@@ -124,9 +132,15 @@ def _second_style(product: Product, chance: random.Random) -> str:
         f"{type_}, {product.brand} {product.line} / {model} / {colour} / {amount}",
         f"{product.brand.upper()} {model} {product.line} {type_} {amount} {colour}",
     ])  # fmt: skip
-    for change, share in ((_no_accents, 0.5), (str.upper, 0.1), (str.lower, 0.15), (_typing_error, 0.04)):
+    changes: list[tuple[float, Callable[[str], str]]] = [
+        (0.5, _no_accents),
+        (0.1, str.upper),
+        (0.15, str.lower),
+        (0.04, lambda one: _typing_error(one, product, chance)),
+    ]
+    for share, change in changes:
         if chance.random() < share:
-            text = change(text) if change is not _typing_error else _typing_error(text, product, chance)  # type: ignore[operator, call-arg]
+            text = change(text)
     if chance.random() < 0.15:
         text = chance.choice(["NEW: ", "Original ", "Genuine "]) + text
     return " ".join(text.replace("( )", "").replace(" ,", ",").split()).strip(" /,-")
@@ -147,10 +161,10 @@ def _amount(product: Product, chance: random.Random, other: bool = False) -> str
     if product.amount is None:
         return ""
     value, unit = product.amount
-    text = f"{value:g}{unit}"
+    text, litres = f"{value:g}{unit}", f"{value / 1000:g}"
     if other:
         ways: dict[str, Callable[[], list[str]]] = {
-            "ml": lambda: [f"{value:g} ml", f"{value / 1000:g} L", f"{value / 1000:g}".replace(".", ",") + " l", f"{value / 10:g}cl"],
+            "ml": lambda: [f"{value:g} ml", f"{litres} L", litres.replace(".", ",") + " l", f"{value / 10:g}cl"],
             "g": lambda: [f"{value:g} g", f"{value:g} grams", f"{value / 1000:g}kg", f"{value / 1000:g} KG"],
             "in": lambda: [f'{value:g}"', f"{value:g} inch", f"{value:g}-inch"],
         }
@@ -185,5 +199,10 @@ def _record(
     if site == "shop-two" and chance.random() < 0.5:
         data["brand"] = product.brand
     return Record(
-        kind="product", key=key, data=data, url=f"https://{site}.example/p/{number}", site=site, seen_at=SEEN_AT + number
+        kind="product",
+        key=key,
+        data=data,
+        url=f"https://{site}.example/p/{number}",
+        site=site,
+        seen_at=SEEN_AT + number,
     )

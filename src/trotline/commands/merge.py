@@ -98,9 +98,7 @@ async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
 
 def _record(source: Source) -> Record:
     data = msgspec.json.decode(source.data)
-    return Record(
-        kind=source.kind, key=source.key, data=data, url=source.url, site=source.site, seen_at=source.seen_at
-    )
+    return Record(kind=source.kind, key=source.key, data=data, url=source.url, site=source.site, seen_at=source.seen_at)
 
 
 async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeReport:
@@ -161,4 +159,3 @@ def _need_library(rule: MergeRule) -> None:
             f"comparing texts needs the package {missing[0]}, which is not installed here",
             hint="Install it: pip install 'trotline[merge]'; or merge by exact keys only: --by url,ids",
         )
-

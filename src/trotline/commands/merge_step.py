@@ -111,7 +111,11 @@ class Stepper:
                 if link.score >= rule.merge_from and link.a not in replaced and link.b not in replaced
             )
             keys = {key for some in (await store.keys(found)).values() for key in some}
-            new = {key for key in keys if kind_of_key(key) != ALIKE and key not in graph.groups and not groups.concerns(key)}
+            new = {
+                key
+                for key in keys
+                if kind_of_key(key) != ALIKE and key not in graph.groups and not groups.concerns(key)
+            }
             counts = await store.count(new) if new else {}
             few = [key for key, number in counts.items() if 1 < number <= rule.most]
             graph.add_groups((await store.members(few)).items() if few else ())

@@ -67,7 +67,7 @@ class MergeStore(Protocol):
 
     async def thing(self, id: str) -> ThingView | None: ...
 
-    async def review(self, rule: int, limit: int) -> list[Review]:
+    async def review(self, limit: int) -> list[Review]:
         """Pairs that nothing has decided, the most similar first."""
         ...
 

@@ -53,7 +53,9 @@ class Groups:
 
     def crossing(self) -> list[int]:
         """Keys that were used and are too crowded now, or the other way round."""
-        return [key for key, before in self._counts.items() if self._full(key, before) != self._full(key, self._now(key))]
+        return [
+            key for key, before in self._counts.items() if self._full(key, before) != self._full(key, self._now(key))
+        ]
 
     def to_list(self) -> list[int]:
         """Keys whose other members must be known."""

@@ -17,7 +17,9 @@ from trotline.rules.urls import Address, read
 
 ALIKE, EXACT, PAGE = 0, 1, 2
 """Similar texts; the same thing; the same page, and the same thing unless the page has several."""
-_GTIN = ("gtin", "gtin8", "gtin12", "gtin13", "gtin14", "ean", "ean8", "ean13", "upc", "barcode", "isbn", "isbn10", "isbn13")
+_GTIN = (
+    "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "ean", "ean8", "ean13", "upc", "barcode", "isbn", "isbn10", "isbn13"
+)  # fmt: skip
 _OTHER_IDS = ("doi", "asin", "imdb_id", "issn")
 _BANDS, _ROWS = 20, 2
 _BANDS_OF_WORDS, _ROWS_OF_WORDS = 16, 3
@@ -79,9 +81,7 @@ def _cached_profile(text: str) -> Profile:
     return profile(text)
 
 
-def _exact(
-    source: Source, fields: Mapping[str, Any], by: tuple[str, ...], author: AuthorKey | None
-) -> Iterator[int]:
+def _exact(source: Source, fields: Mapping[str, Any], by: tuple[str, ...], author: AuthorKey | None) -> Iterator[int]:
     kind = source.kind
     if "key" in by:
         yield _key(EXACT, f"key\0{kind}\0{source.key}")
@@ -100,7 +100,12 @@ def _exact(
 def _answers(author: AuthorKey, source: Source, fields: Mapping[str, Any]) -> Iterator[str]:
     said = author(
         Record(
-            kind=source.kind, key=source.key, data=dict(fields), url=source.url, site=source.site, seen_at=source.seen_at
+            kind=source.kind,
+            key=source.key,
+            data=dict(fields),
+            url=source.url,
+            site=source.site,
+            seen_at=source.seen_at,
         )
     )
     if said is None or said == "":

@@ -89,7 +89,7 @@ def _same_word(a: str, b: str) -> bool:
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """"chclt" for "chocolate": no vowels after its first letter, and all its letters in order."""
+    """ "chclt" for "chocolate": no vowels after its first letter, and all its letters in order."""
     if short[0] != long[0] or len(long) < len(short) + 2 or any(vowel in short[1:] for vowel in "aeiou"):
         return False
     letters = iter(long)
@@ -99,7 +99,7 @@ def _abbreviates(short: str, long: str) -> bool:
 def _joined(
     left_a: frozenset[str], left_b: frozenset[str], a: Profile, b: Profile
 ) -> tuple[frozenset[str], frozenset[str], int]:
-    """"overear" here and "over ear" there."""
+    """ "overear" here and "over ear" there."""
     matched = 0
     for word in sorted(left_a):
         parts = frozenset(part for part in left_b if part in word) if word in b.joined else frozenset()

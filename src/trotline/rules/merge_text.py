@@ -73,7 +73,11 @@ def profile(text: str) -> Profile:
         quantities.add(Quantity(f"{float(match[1]) * factor:g}{unit}", f"{float(match[1]):g}"))
         return " "
 
-    rest = _TIMES.sub(keep_times(quantities), _QUANTITY.sub(keep, plain))
+    def keep_times(match: re.Match[str]) -> str:
+        quantities.add(Quantity(f"{int(match[1])}pc", match[1]))
+        return " "
+
+    rest = _TIMES.sub(keep_times, _QUANTITY.sub(keep, plain))
     words: list[str] = []
     numbers: set[str] = set()
     for token in _TOKEN.findall(rest):
@@ -85,14 +89,6 @@ def profile(text: str) -> Profile:
     # One of anything is no pack: "1 x" is as good as nothing.
     counted = frozenset(one for one in quantities if one.canonical != "1pc")
     return Profile(frozenset(kept), counted, frozenset(numbers), "".join(kept))
-
-
-def keep_times(quantities: set[Quantity]) -> Any:
-    def keep(match: re.Match[str]) -> str:
-        quantities.add(Quantity(f"{int(match[1])}pc", match[1]))
-        return " "
-
-    return keep
 
 
 def folded(text: str) -> str:

@@ -150,7 +150,7 @@ class SqliteMergeStore:
             views = tuple(_view(each) for each in sources)
             return ThingView(id=row[0], kind=row[1], data=row[2], provenance=row[3], sources=views)
 
-    async def review(self, rule: int, limit: int) -> list[Review]:
+    async def review(self, limit: int) -> list[Review]:
         with self._reading() as db:
             if not self._ready:
                 return []
@@ -245,9 +245,7 @@ def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
         db.execute(f"DELETE FROM merge_links WHERE a IN {_GIVEN}", (replaced,))
         db.execute(f"DELETE FROM merge_links WHERE b IN {_GIVEN}", (replaced,))
     concerned = _list([*change.gone, *(id for thing in change.things for id in thing.sources)])
-    db.execute(
-        f"DELETE FROM things WHERE id IN (SELECT thing FROM merge_sources WHERE id IN {_GIVEN})", (concerned,)
-    )
+    db.execute(f"DELETE FROM things WHERE id IN (SELECT thing FROM merge_sources WHERE id IN {_GIVEN})", (concerned,))
     db.execute(f"DELETE FROM merge_sources WHERE id IN {_GIVEN}", (_list(change.gone),))
     thing_of = {id: thing.id for thing in change.things for id in thing.sources}
     db.executemany(
