@@ -7,6 +7,7 @@ python -m bench.merge --each 2000 --seed 5
 
 import argparse
 import asyncio
+import itertools
 import random
 import sqlite3
 import tempfile
@@ -47,12 +48,8 @@ def merged_pairs(path: Path) -> set[tuple[str, str]]:
     for thing, site, key in connection.execute("SELECT thing, site, key FROM merge_sources"):
         things.setdefault(thing, []).append((site, key))
     connection.close()
-    return {
-        (a[1], b[1])
-        for sources in things.values()
-        for n, a in enumerate(sorted(sources))
-        for b in sorted(sources)[n + 1 :]
-    }
+    pairs = (pair for sources in things.values() for pair in itertools.combinations(sorted(sources), 2))
+    return {(a[1], b[1]) for a, b in pairs}
 
 
 def quality(found: set[tuple[str, str]], truth: set[tuple[str, str]]) -> Quality:
@@ -69,8 +66,9 @@ async def measured(shops: Shops, path: Path, at_once: int = AT_ONCE) -> tuple[Qu
 
 def _show(name: str, shops: Shops, found: Quality, report: MergeReport, cpu: float, examples: int) -> None:
     print(
-        f"{name:10}  {len(shops.records):,} records, {len(shops.truth):,} pairs in truth: precision {found.precision:.4f},"
-        f" recall {found.recall:.4f}; {len(found.wrong)} wrong, {len(found.missed)} missed;"
+        f"{name:10}  {len(shops.records):,} records, {len(shops.truth):,} pairs in truth:"
+        f" precision {found.precision:.4f}, recall {found.recall:.4f};"
+        f" {len(found.wrong)} wrong, {len(found.missed)} missed;"
         f" {report.after.review:,} for review, {report.pairs:,} pairs compared, {report.crowded:,} keys too crowded;"
         f" {cpu:.1f} s CPU"
     )

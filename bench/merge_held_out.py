@@ -11,8 +11,8 @@ from bench.merge_shops import SEEN_AT, Shops, words
 from trotline.model.record import Record
 
 _NOUNS = words(
-    "Shadow Winter Garden Silence Bridge Mountain Letter Island Stranger Harvest Mirror Journey Promise Orchard Lantern "
-    "Storm Secret Kingdom Daughter Clockmaker Lighthouse Painter Widow Sparrow Archive"
+    "Shadow Winter Garden Silence Bridge Mountain Letter Island Stranger Harvest Mirror Journey Promise Orchard "
+    "Lantern Storm Secret Kingdom Daughter Clockmaker Lighthouse Painter Widow Sparrow Archive"
 )
 _ADJECTIVES = words("Last Hidden Broken Golden Silent Distant Forgotten Burning Crooked Pale Endless Borrowed")
 _FIRST = words("Anna Peter José Müller Maria François Ines Søren Olga Hiro Grace Samuel Zoë Ruth Tomás Ivan Leila")

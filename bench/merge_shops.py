@@ -42,15 +42,15 @@ _LINES = words(
     "Bright Daily Essential Gourmet Royal Garden Forest Ocean River Prairie Lunar Solar Crystal Silk Amber"
 )
 _GROCERY = words(
-    "Green Tea|Ground Coffee|Dark Chocolate|Extra Virgin Olive Oil|Organic Honey|Strawberry Jam|Oat Biscuits|Almond Milk|"
-    "Tomato Sauce|Basmati Rice|Shower Gel|Moisturizing Shampoo|Hand Soap|Laundry Detergent|Sparkling Water|Crème Brûlée|"
-    "Jalapeño Salsa|Peanut Butter|Granola Cereal|Apple Cider Vinegar",
+    "Green Tea|Ground Coffee|Dark Chocolate|Extra Virgin Olive Oil|Organic Honey|Strawberry Jam|Oat Biscuits|"
+    "Almond Milk|Tomato Sauce|Basmati Rice|Shower Gel|Moisturizing Shampoo|Hand Soap|Laundry Detergent|Sparkling Water|"
+    "Crème Brûlée|Jalapeño Salsa|Peanut Butter|Granola Cereal|Apple Cider Vinegar",
     "|",
 )
 _GEAR = words(
     "Wireless Headphones|Bluetooth Speaker|Cordless Drill|Robot Vacuum Cleaner|Espresso Machine|Electric Kettle|"
-    "Gaming Mouse|Mechanical Keyboard|Office Chair|Desk Lamp|Hiking Boots|Rain Jacket|Trail Running Shoes|Laptop Backpack|"
-    "Stainless Steel Bottle|Cast Iron Pan|Air Purifier|Ceiling Fan|Portable Monitor|Security Camera",
+    "Gaming Mouse|Mechanical Keyboard|Office Chair|Desk Lamp|Hiking Boots|Rain Jacket|Trail Running Shoes|"
+    "Laptop Backpack|Stainless Steel Bottle|Cast Iron Pan|Air Purifier|Ceiling Fan|Portable Monitor|Security Camera",
     "|",
 )
 _COLOURS = words("Black White Red Blue Green Grey Navy Silver Beige Sage Graphite Midnight Terracotta Yellow")

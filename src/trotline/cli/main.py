@@ -56,6 +56,7 @@ COMMANDS = {
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "lab": ("lab", "Measure a spider on this machine, and write a report."),
     "export": ("export", "Write stored records to a file or to stdout."),
+    "merge": ("merge", "Make one record of those that are one thing."),
     "web": ("web", "Show jobs in a browser, and serve the JSON API."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),

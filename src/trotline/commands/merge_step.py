@@ -55,8 +55,8 @@ class Stepper:
         return Step(change=change, crowded=groups.crowded(), without_text=blind, pairs=compared.pairs)
 
     async def _groups(self, changed: Sequence[Source], gone: Sequence[int]) -> Groups:
-        """Who shares a key with the changed records. If a group becomes too crowded, or is so no more, its members count
-        as changed, too: whether it is used is a question of their links."""
+        """Who shares a key with the changed records. If a group becomes too crowded, or is so no more, its members
+        count as changed, too: whether it is used is a question of their links."""
         groups = Groups(self._rule, gone)
         fresh, known = list(changed), list(gone)
         while True:
@@ -110,12 +110,8 @@ class Stepper:
                 for link in stored
                 if link.score >= rule.merge_from and link.a not in replaced and link.b not in replaced
             )
-            keys = {key for some in (await store.keys(found)).values() for key in some}
-            new = {
-                key
-                for key in keys
-                if kind_of_key(key) != ALIKE and key not in graph.groups and not groups.concerns(key)
-            }
+            keys = {key for some in (await store.keys(found)).values() for key in some if kind_of_key(key) != ALIKE}
+            new = [key for key in keys if key not in graph.groups and not groups.concerns(key)]
             counts = await store.count(new) if new else {}
             few = [key for key, number in counts.items() if 1 < number <= rule.most]
             graph.add_groups((await store.members(few)).items() if few else ())

@@ -38,7 +38,7 @@ class MergeRule(msgspec.Struct, frozen=True, kw_only=True):
     within_site: bool = False
     """May texts of one site be one thing? Exact criteria may merge them anyway."""
     prefer: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Field ("*": all others) -> "newest", "longest", "most frequent" or "site:A,B" (the first of these that has it)."""
+    """Field ("*": all others) -> "newest", "longest", "most frequent", or "site:A,B": the first that has it."""
     most: int = 1_000
     """A key that more records share is not used: it says too little."""
     most_alike: int = 100

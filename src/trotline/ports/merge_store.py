@@ -26,6 +26,10 @@ class MergeStore(Protocol):
         """Of the state; every change makes a new one."""
         ...
 
+    async def rule(self) -> int:
+        """That of the last change; 0: there was none."""
+        ...
+
     async def changed(self, rule: int, kinds: Sequence[str], after: Identity, limit: int) -> list[Source]:
         """Records that are to be merged, of these kinds (none: of all), in the order of their identity, behind `after`.
         Fewer than `limit`: there are no more."""
@@ -65,7 +69,7 @@ class MergeStore(Protocol):
         """Keep what a person decided, instead of what was decided about these pairs before."""
         ...
 
-    async def thing(self, id: str) -> ThingView | None: ...
+    async def thing(self, name: str) -> ThingView | None: ...
 
     async def review(self, limit: int) -> list[Review]:
         """Pairs that nothing has decided, the most similar first."""

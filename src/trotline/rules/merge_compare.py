@@ -24,9 +24,6 @@ class Comparison:
         if profile is not None:
             self._profiles[source.id] = profile
 
-    def site(self, id: int) -> str:
-        return self._sources[id].site
-
     def links(self, pairs: Iterable[tuple[int, int]]) -> list[Link]:
         """Of those that are similar enough, if only for review."""
         found = []
@@ -46,10 +43,10 @@ class Comparison:
             return self._rule.merge_from - 0.001
         return round(score, 4)
 
-    def _profile(self, id: int) -> Profile | None:
-        if id not in self._profiles:
-            self._profiles[id] = profile_of(self._sources[id], self._rule)
-        return self._profiles[id]
+    def _profile(self, one: int) -> Profile | None:
+        if one not in self._profiles:
+            self._profiles[one] = profile_of(self._sources[one], self._rule)
+        return self._profiles[one]
 
     def _other_ids(self, a: int, b: int) -> bool:
         """Both have global identifiers, and none in common: people decide."""

@@ -98,16 +98,8 @@ def _exact(source: Source, fields: Mapping[str, Any], by: tuple[str, ...], autho
 
 
 def _answers(author: AuthorKey, source: Source, fields: Mapping[str, Any]) -> Iterator[str]:
-    said = author(
-        Record(
-            kind=source.kind,
-            key=source.key,
-            data=dict(fields),
-            url=source.url,
-            site=source.site,
-            seen_at=source.seen_at,
-        )
-    )
+    _, site, kind, key, url, seen_at, *_ = source
+    said = author(Record(kind=kind, key=key, data=dict(fields), url=url, site=site, seen_at=seen_at))
     if said is None or said == "":
         return
     yield from [said] if isinstance(said, str) else [str(one) for one in said if one]

@@ -9,51 +9,49 @@ from trotline.rules.merge_text import Profile
 from trotline.rules.merge_words import VARIANTS
 
 _ONE_ERROR = 5
-"""Letters of a word that may have one typing error: a letter that is wrong, missing, added, or swapped with the next."""
+"""Letters of a word that may have one typing error: a wrong, missing or added letter, or two that are swapped."""
 _TWO_ERRORS = 9
 _SHORTEST_PREFIX = 3
 
 
 def similarity(a: Profile, b: Profile, merge_from: float) -> float:
-    """`merge_from`: what is for review stays below it."""
+    """The same for both orders. `merge_from`: what is for review stays below it."""
     if not a.words or not b.words:
         return 0.0
-    doubts = _numbers_differ(a, b)
-    if doubts is None:
+    if a.joined > b.joined:
+        a, b = b, a
+    shared, more_a, more_b = _figures(a, b)
+    if more_a and more_b:
         return 0.0
     left_a, left_b = a.words - b.words, b.words - a.words
-    matched = len(a.words) - len(left_a)
+    shared += len(a.words) - len(left_a)
     if left_a and left_b:
         left_a, left_b, aligned = _aligned(left_a, left_b)
-        matched += aligned
-    left_a, left_b, joined = _joined(left_a, left_b, a, b)
-    matched += joined
+        left_a, left_b, joined = _joined(left_a, left_b, a, b)
+        shared += aligned + joined
     variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
     if (variants_a and left_b) or (variants_b and left_a):
         # A colour against another word is another colour.
         return 0.0
-    figures = len(a.quantities) + len(a.numbers)
-    shared = 2.0 * (matched + figures)
-    score = shared / (shared + len(left_a) + len(left_b))
-    if doubts or variants_a or variants_b or (left_a and left_b):
+    score = 2.0 * shared / (2.0 * shared + len(left_a) + len(left_b) + more_a + more_b) if shared else 0.0
+    if more_a or more_b or variants_a or variants_b or (left_a and left_b):
         return min(score, merge_from - 0.001)
     return score
 
 
-def _numbers_differ(a: Profile, b: Profile) -> bool | None:
-    """False: they are the same. True: one side has more of them. None: they contradict each other."""
+def _figures(a: Profile, b: Profile) -> tuple[int, int, int]:
+    """How many numbers are the same, and how many each side has besides."""
     if a.quantities == b.quantities and a.numbers == b.numbers:
-        return False
+        return len(a.quantities) + len(a.numbers), 0, 0
     more_a = {one.canonical: one.written for one in a.quantities} | dict.fromkeys(a.numbers, "")
     more_b = {one.canonical: one.written for one in b.quantities} | dict.fromkeys(b.numbers, "")
+    number = len(more_a)
     for canonical in more_a.keys() & more_b.keys():
         del more_a[canonical], more_b[canonical]
     # "128" is 128 GB, if the other side says so.
     _drop_bare(more_a, more_b)
     _drop_bare(more_b, more_a)
-    if more_a and more_b:
-        return None
-    return bool(more_a or more_b)
+    return number - len(more_a), len(more_a), len(more_b)
 
 
 def _drop_bare(bare: dict[str, str], with_unit: dict[str, str]) -> None:

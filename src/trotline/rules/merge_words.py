@@ -7,15 +7,15 @@ def _words(text: str) -> frozenset[str]:
 
 NOISE = _words(
     "a an and the with without for of in by to from on at or de la le el und mit fur von der die das et "
-    "new original genuine official authentic brand quality premium best sale offer deal buy free delivery shipping item "
-    "product"
+    "new original genuine official authentic brand quality premium best sale offer deal buy free delivery shipping "
+    "item product"
 )
 """Words that no two things differ by."""
 
 _COLOURS = (
     "black white red blue green yellow orange purple pink brown gray silver gold beige navy teal turquoise cream ivory "
-    "khaki olive maroon burgundy charcoal coral lavender magenta cyan bronze copper rose indigo violet mint sand "
-    "anthracite"
+    "khaki olive maroon burgundy charcoal coral lavender magenta cyan bronze copper rose indigo violet "
+    "mint sand anthracite"
 )
 _TRIMS = (
     "pro plus max mini lite ultra air se fe xl xxl xs xxs s m l small medium large slim deluxe junior compact jumbo"

@@ -28,9 +28,10 @@ LINKS = """
     UNION SELECT a, b, score FROM {s}.merge_links WHERE b = ANY ($1::bigint[])
 """
 VERDICTS = "SELECT a, b, same FROM {s}.merge_verdicts"
-NEXT_VERSION = (
-    "UPDATE {s}.merge_state SET version = version + 1 WHERE version = coalesce($1, version) RETURNING version"
-)
+NEXT_VERSION = """
+    UPDATE {s}.merge_state SET version = version + 1, rule = coalesce($2::bigint, rule)
+    WHERE version = coalesce($1::bigint, version) RETURNING version
+"""
 FORGET_KEYS = "DELETE FROM {s}.merge_keys WHERE source = ANY ($1::bigint[])"
 FORGET_LINKS = "DELETE FROM {s}.merge_links WHERE a = ANY ($1::bigint[]) OR b = ANY ($1::bigint[])"
 FORGET_THINGS = """
@@ -69,7 +70,8 @@ VIEWS = """
 """
 # Links that nothing has decided. A thing that has a source of the other's site is decided.
 OPEN = """
-    FROM {s}.merge_links AS l JOIN {s}.merge_sources AS one ON one.id = l.a JOIN {s}.merge_sources AS other ON other.id = l.b
+    FROM {s}.merge_links AS l JOIN {s}.merge_sources AS one ON one.id = l.a
+        JOIN {s}.merge_sources AS other ON other.id = l.b
     WHERE one.thing <> other.thing
         AND NOT EXISTS (SELECT 1 FROM {s}.merge_verdicts AS v WHERE v.a = l.a AND v.b = l.b)
         AND NOT EXISTS (SELECT 1 FROM {s}.merge_sources AS s WHERE s.thing = one.thing AND s.site = other.site)

@@ -46,12 +46,16 @@ class PostgresMergeStore:
         found = await self._fetch("SELECT version FROM {s}.merge_state")
         return int(found[0][0]) if found else 0
 
+    async def rule(self) -> int:
+        found = await self._fetch("SELECT rule FROM {s}.merge_state")
+        return int(found[0][0]) if found else 0
+
     async def changed(self, rule: int, kinds: Sequence[str], after: Identity, limit: int) -> list[Source]:
         found = await self._fetch(sql.CHANGED, rule, *after, list(kinds), limit)
         return [Source(source_id(*row[:3]), *row) for row in found]
 
     async def gone(self, limit: int) -> list[int]:
-        return [id for (id,) in await self._fetch(sql.GONE, limit)]
+        return [one for (one,) in await self._fetch(sql.GONE, limit)]
 
     async def sources(self, ids: Collection[int]) -> list[Source]:
         return [Source(*row) for row in await self._fetch(sql.SOURCES, list(ids))]
@@ -60,7 +64,7 @@ class PostgresMergeStore:
         return _grouped(await self._fetch(sql.KEYS, list(ids)))
 
     async def count(self, keys: Collection[int]) -> dict[int, int]:
-        return {key: number for key, number in await self._fetch(sql.COUNT, list(keys))}
+        return dict(await self._fetch(sql.COUNT, list(keys)))
 
     async def members(self, keys: Collection[int]) -> dict[int, list[int]]:
         return _grouped(await self._fetch(sql.MEMBERS, list(keys)))
@@ -74,31 +78,31 @@ class PostgresMergeStore:
     async def apply(self, change: MergeChange) -> None:
         with plain_errors(self._address, "merge the rows of"):
             async with self._connections.transaction(within=_WITHIN, statements=10) as connection:
-                if await connection.fetchval(self._of(sql.NEXT_VERSION), change.version) is None:
+                if await connection.fetchval(self._of(sql.NEXT_VERSION), change.version, change.rule) is None:
                     raise MergeRaced("another merge has changed the things meanwhile", hint="It is computed again.")
                 await self._apply(connection, change)
 
     async def decide(self, verdicts: Sequence[Verdict]) -> None:
         if not verdicts:
             return
-        concerned = sorted({id for verdict in verdicts for id in verdict[:2]})
+        concerned = sorted({one for verdict in verdicts for one in verdict[:2]})
         with plain_errors(self._address, "merge the rows of"):
             async with self._connections.transaction() as connection:
-                await connection.fetchval(self._of(sql.NEXT_VERSION), None)
+                await connection.fetchval(self._of(sql.NEXT_VERSION), None, None)
                 await connection.execute(self._of(sql.PUT_VERDICTS), *zip(*sorted(set(verdicts)), strict=True))
                 await connection.execute(self._of(sql.TOUCH), concerned)
 
-    async def thing(self, id: str) -> ThingView | None:
-        found = await self._fetch(sql.THING, id)
+    async def thing(self, name: str) -> ThingView | None:
+        found = await self._fetch(sql.THING, name)
         if not found:
             return None
-        rows = await self._fetch(sql.VIEWS + " WHERE m.thing = $1 ORDER BY m.site, m.key", id)
-        [[name, kind, data, provenance]] = found
+        rows = await self._fetch(sql.VIEWS + " WHERE m.thing = $1 ORDER BY m.site, m.key", name)
+        [[_, kind, data, provenance]] = found
         return ThingView(id=name, kind=kind, data=data, provenance=provenance, sources=tuple(map(_view, rows)))
 
     async def review(self, limit: int) -> list[Review]:
         pairs = await self._fetch(sql.REVIEW, limit)
-        ids = list({id for a, b, _ in pairs for id in (a, b)})
+        ids = list({one for a, b, _ in pairs for one in (a, b)})
         views = {row[0]: _view(row) for row in await self._fetch(sql.VIEWS + " WHERE m.id = ANY ($1::bigint[])", ids)}
         return [Review(a=views[a], b=views[b], score=score) for a, b, score in pairs]
 
@@ -137,14 +141,14 @@ class PostgresMergeStore:
         if replaced:
             await connection.execute(self._of(sql.FORGET_KEYS), replaced)
             await connection.execute(self._of(sql.FORGET_LINKS), replaced)
-        thing_of = {id: thing.id for thing in change.things for id in thing.sources}
+        thing_of = {one: thing.id for thing in change.things for one in thing.sources}
         await connection.execute(self._of(sql.FORGET_THINGS), [*change.gone, *thing_of])
         await connection.execute(self._of(sql.FORGET_SOURCES), list(change.gone))
         put = [(s.id, s.site, s.kind, s.key, s.seen_at, thing_of[s.id]) for s in change.sources]
         if put:
             await connection.execute(self._of(sql.PUT_SOURCES), *zip(*put, strict=True), change.rule)
         read = {source.id for source in change.sources}
-        if moved := [(id, thing) for id, thing in thing_of.items() if id not in read]:
+        if moved := [(one, thing) for one, thing in thing_of.items() if one not in read]:
             await connection.execute(self._of(sql.MOVE_SOURCES), *zip(*moved, strict=True))
         if keys := sorted((key, source) for source, some in change.keys.items() for key in some):
             await connection.execute(self._of(sql.PUT_KEYS), *zip(*keys, strict=True))
@@ -162,8 +166,8 @@ def _grouped(pairs: Sequence[Any]) -> dict[int, list[int]]:
 
 
 def _view(row: Any) -> SourceView:
-    id, site, key, url, thing, data = row
-    return SourceView(id=id, site=site, key=key, url=url, thing=thing, data=data)
+    number, site, key, url, thing, data = row
+    return SourceView(id=number, site=site, key=key, url=url, thing=thing, data=data)
 
 
 def _thing_row(thing: Thing) -> tuple[Any, ...]:

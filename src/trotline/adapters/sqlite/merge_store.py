@@ -49,6 +49,10 @@ class SqliteMergeStore:
         with self._reading() as db:
             return int(db.execute("SELECT version FROM merge_state").fetchone()[0]) if self._ready else 0
 
+    async def rule(self) -> int:
+        with self._reading() as db:
+            return int(db.execute("SELECT rule FROM merge_state").fetchone()[0]) if self._ready else 0
+
     async def changed(self, rule: int, kinds: Sequence[str], after: Identity, limit: int) -> list[Source]:
         with self._reading() as db:
             joined, known = "", "0"
@@ -78,7 +82,7 @@ class SqliteMergeStore:
                 " WHERE r.site IS NULL ORDER BY m.id LIMIT ?",
                 (limit,),
             )
-            return [id for (id,) in found]
+            return [one for (one,) in found]
 
     async def sources(self, ids: Collection[int]) -> list[Source]:
         with self._reading() as db:
@@ -96,8 +100,8 @@ class SqliteMergeStore:
         with self._reading() as db:
             return dict(
                 db.execute(
-                    "SELECT k.key, count(*) FROM json_each(?) AS given CROSS JOIN merge_keys AS k ON k.key = given.value"
-                    " GROUP BY k.key",
+                    "SELECT k.key, count(*) FROM json_each(?) AS given CROSS JOIN merge_keys AS k"
+                    " ON k.key = given.value GROUP BY k.key",
                     (_list(keys),),
                 )
             )
@@ -123,8 +127,8 @@ class SqliteMergeStore:
     async def apply(self, change: MergeChange) -> None:
         with self._guarded() as db:
             db.execute("BEGIN IMMEDIATE")
-            found = db.execute("UPDATE merge_state SET version = version + 1 WHERE version = ?", (change.version,))
-            if found.rowcount != 1:
+            moved = "UPDATE merge_state SET version = version + 1, rule = ? WHERE version = ?"
+            if db.execute(moved, (change.rule, change.version)).rowcount != 1:
                 db.execute("ROLLBACK")
                 raise MergeRaced("another merge has changed the things meanwhile", hint="It is computed again.")
             _apply(db, change)
@@ -135,18 +139,18 @@ class SqliteMergeStore:
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE merge_state SET version = version + 1")
             db.executemany("INSERT OR REPLACE INTO merge_verdicts (a, b, same) VALUES (?, ?, ?)", verdicts)
-            concerned = _list({id for verdict in verdicts for id in verdict[:2]})
+            concerned = _list({one for verdict in verdicts for one in verdict[:2]})
             db.execute(f"UPDATE merge_sources SET rule = 0 WHERE id IN {_GIVEN}", (concerned,))
             db.execute("COMMIT")
 
-    async def thing(self, id: str) -> ThingView | None:
+    async def thing(self, name: str) -> ThingView | None:
         with self._reading() as db:
             if not self._ready:
                 return None
-            row = db.execute("SELECT id, kind, data, provenance FROM things WHERE id = ?", (id,)).fetchone()
+            row = db.execute("SELECT id, kind, data, provenance FROM things WHERE id = ?", (name,)).fetchone()
             if row is None:
                 return None
-            sources = db.execute(_VIEWS + " WHERE m.thing = ? ORDER BY m.site, m.key", (id,))
+            sources = db.execute(_VIEWS + " WHERE m.thing = ? ORDER BY m.site, m.key", (name,))
             views = tuple(_view(each) for each in sources)
             return ThingView(id=row[0], kind=row[1], data=row[2], provenance=row[3], sources=views)
 
@@ -156,7 +160,7 @@ class SqliteMergeStore:
                 return []
             pairs = db.execute(f"SELECT l.a, l.b, l.score {_OPEN} ORDER BY l.score DESC, l.a, l.b LIMIT ?", (limit,))
             found = pairs.fetchall()
-            ids = _list({id for a, b, _ in found for id in (a, b)})
+            ids = _list({one for a, b, _ in found for one in (a, b)})
             views = {row[0]: _view(row) for row in db.execute(f"{_VIEWS} WHERE m.id IN {_GIVEN}", (ids,))}
             return [Review(a=views[a], b=views[b], score=score) for a, b, score in found]
 
@@ -229,8 +233,8 @@ _OPEN = """FROM merge_links AS l JOIN merge_sources AS one ON one.id = l.a JOIN 
 
 
 def _view(row: Sequence[str]) -> SourceView:
-    id, site, key, url, thing, data = row
-    return SourceView(id=int(id), site=site, key=key, url=url, thing=thing, data=data)
+    number, site, key, url, thing, data = row
+    return SourceView(id=int(number), site=site, key=key, url=url, thing=thing, data=data)
 
 
 def _list(given: Collection[int]) -> str:
@@ -244,17 +248,17 @@ def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
         db.execute(f"DELETE FROM merge_keys WHERE source IN {_GIVEN}", (replaced,))
         db.execute(f"DELETE FROM merge_links WHERE a IN {_GIVEN}", (replaced,))
         db.execute(f"DELETE FROM merge_links WHERE b IN {_GIVEN}", (replaced,))
-    concerned = _list([*change.gone, *(id for thing in change.things for id in thing.sources)])
+    concerned = _list([*change.gone, *(one for thing in change.things for one in thing.sources)])
     db.execute(f"DELETE FROM things WHERE id IN (SELECT thing FROM merge_sources WHERE id IN {_GIVEN})", (concerned,))
     db.execute(f"DELETE FROM merge_sources WHERE id IN {_GIVEN}", (_list(change.gone),))
-    thing_of = {id: thing.id for thing in change.things for id in thing.sources}
+    thing_of = {one: thing.id for thing in change.things for one in thing.sources}
     db.executemany(
         "INSERT INTO merge_sources (id, site, kind, key, seen_at, rule, thing) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing",
         [(s.id, s.site, s.kind, s.key, s.seen_at, change.rule, thing_of[s.id]) for s in change.sources],
     )
     read = {source.id for source in change.sources}
-    moved = [(thing, id) for id, thing in thing_of.items() if id not in read]
+    moved = [(thing, one) for one, thing in thing_of.items() if one not in read]
     db.executemany("UPDATE merge_sources SET thing = ? WHERE id = ?", moved)
     # Sorted: neighbours in the tree are written together.
     rows = sorted((key, source) for source, keys in change.keys.items() for key in keys)

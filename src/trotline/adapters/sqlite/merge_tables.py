@@ -17,8 +17,8 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS merge_links_of ON merge_links (b)",
     """CREATE TABLE IF NOT EXISTS merge_verdicts (
         a INTEGER NOT NULL, b INTEGER NOT NULL, same INTEGER NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID""",
-    "CREATE TABLE IF NOT EXISTS merge_state (version INTEGER NOT NULL)",
-    "INSERT INTO merge_state SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM merge_state)",
+    "CREATE TABLE IF NOT EXISTS merge_state (version INTEGER NOT NULL, rule INTEGER NOT NULL)",
+    "INSERT INTO merge_state SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM merge_state)",
     """CREATE TABLE IF NOT EXISTS things (
         id TEXT PRIMARY KEY, kind TEXT NOT NULL, data TEXT NOT NULL, provenance TEXT NOT NULL,
         sources INTEGER NOT NULL, sites TEXT NOT NULL, first_seen_at REAL NOT NULL, seen_at REAL NOT NULL)""",

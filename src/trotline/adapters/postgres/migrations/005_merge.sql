@@ -40,12 +40,12 @@ CREATE TABLE {schema}.merge_verdicts (
     PRIMARY KEY (a, b)
 );
 
-CREATE TABLE {schema}.merge_state (version bigint NOT NULL);
-INSERT INTO {schema}.merge_state VALUES (0);
+CREATE TABLE {schema}.merge_state (version bigint NOT NULL, rule bigint NOT NULL);
+INSERT INTO {schema}.merge_state VALUES (0, 0);
 
 -- For people: every record with its thing.
 CREATE VIEW {schema}.merged AS
     SELECT s.thing, s.kind, s.site, s.key, r.url, t.sources AS sources_of_thing, r.data AS data_of_source,
         t.data AS data_of_thing
     FROM {schema}.merge_sources AS s JOIN {schema}.things AS t ON t.id = s.thing
-        LEFT JOIN {schema}.records AS r USING (site, kind, key);
+        LEFT JOIN {schema}.records AS r ON r.site = s.site AND r.kind = s.kind AND r.key = s.key;
