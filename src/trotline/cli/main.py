@@ -59,6 +59,7 @@ COMMANDS = {
     "archive": ("archive", "Look at raw pages that were kept; export, verify, prune."),
     "reparse": ("reparse", "Run handlers over archived pages, without fetching."),
     "export": ("export", "Write stored records to a file or to stdout."),
+    "merge": ("merge", "Make one record of those that are one thing."),
     "web": ("web", "Show jobs in a browser, and serve the JSON API."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),

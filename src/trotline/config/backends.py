@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trotline.ports.jobs import Jobs
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
+    from trotline.ports.merge_store import MergeStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
@@ -314,6 +315,18 @@ def count_kinds(sink: str) -> dict[str, int]:
         with suppress(SinkError), _installed(sink):
             return offer.count(sink)
     return {}
+
+
+def open_merge_store(sink: str) -> MergeStore:
+    """Nothing is made yet."""
+    offer = _sink(sink).merge
+    if offer is None:
+        raise SettingsError(
+            f"the rows of {local_path(sink) or redaction.url(sink)} cannot be merged where they are",
+            hint="Store them in a database: --sink sqlite:PATH or postgresql://HOST/DATABASE",
+        )
+    with _installed(sink):
+        return offer(sink)
 
 
 def look_command(sink: str, kinds: Mapping[str, int]) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trotline.ports.jobs import Jobs
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
+    from trotline.ports.merge_store import MergeStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
@@ -114,6 +115,8 @@ class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
     """None: the rows are in a file that is read as it is, or somewhere else."""
     check: Callable[[str], Awaitable[object]] | None = None
     """Can it be used? Raises SinkError; creates nothing. None: opening an existing one creates nothing either."""
+    merge: Callable[[str], MergeStore] | None = None
+    """Where `trotline merge` keeps things. None: the rows cannot be merged there."""
     no_rows: str = ""
     """Why there is no reader, and what to do: "text|hint"."""
     schema: SchemaAdmin | None = None

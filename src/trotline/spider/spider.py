@@ -10,6 +10,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
+from trotline.model.merge import AuthorKey
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.secret import Secret
@@ -25,6 +26,7 @@ from trotline.rules.urls import read as read_url
 from trotline.spider import request_checks, spider_checks
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.hooks import Hooked, Hooks
+from trotline.spider.merging import Merging, merge_rule, merging
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.scrapy_names import SPIDER, hinted
@@ -132,6 +134,8 @@ class Spider(Hooked):
         """When `trotline coordinate` starts jobs."""
         self.routes: dict[str, Route] = {}
         self.hooks = Hooks()
+        self.merging: Merging | None = None
+        """Its own rule for `trotline merge`."""
 
     @overload
     def page(self, handler: Handler, /) -> Route: ...
@@ -223,6 +227,42 @@ class Spider(Hooked):
             return handler
 
         return make
+
+    @overload
+    def merge(self, handler: AuthorKey, /) -> AuthorKey: ...
+    @overload
+    def merge(
+        self,
+        handler: None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Callable[[AuthorKey], AuthorKey]: ...
+    def merge(
+        self,
+        handler: AuthorKey | None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> AuthorKey | Callable[[AuthorKey], AuthorKey]:
+        """Make a function the rule for which records are one thing: `@spider.merge`. It gets a `Record`; records with
+        the same answer are one thing, None is no answer.
+
+        `by`: criteria besides the function. `prefer`: field -> which source's value counts. `more`: `text`,
+        `merge_from`, `review_from`, `within_site` (docs/reference/spider.md).
+        """
+        whose = f"spider {self.name!r}, merge"
+        rule = merge_rule(whose, by=by, prefer=prefer or {}, **more)
+
+        def make(handler: AuthorKey) -> AuthorKey:
+            self.merging = merging(whose, rule, handler)
+            return handler
+
+        return make if handler is None else make(handler)
 
     def _add(self, route: Route) -> Route:
         if route.name in self.routes:
