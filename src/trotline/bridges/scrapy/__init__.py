@@ -1,0 +1,6 @@
+"""Scrapy projects on our frontier: unmodified spiders, any number of processes."""
+
+from trotline.bridges.scrapy.addon import Addon
+from trotline.bridges.scrapy.scheduler import Scheduler
+
+__all__ = ["Addon", "Scheduler"]

@@ -1,0 +1,365 @@
+"""The frontier as a Scrapy process uses it: leases ahead of their start, settlements in batches, the heartbeat.
+
+All of it runs in the event loop of a thread of its own (`client_thread`): calls wait, and neither a busy callback nor
+a slow server may stop the other.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from socket import gethostname
+from typing import TypeVar
+
+import msgspec
+
+from trotline.commands.queue_job import JobFinder, JobPlan
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
+from trotline.frontier.known_links import KnownLinks
+from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.reconnect import until_reachable
+from trotline.model.job import Job, Progress, State, WorkerInfo
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.outcome import Snooze
+from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
+from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import BEAT, DIRECT
+from trotline.processes.supervised_child import worker_name
+from trotline.worker.start_queue import StartQueue
+
+log = logging.getLogger("trotline.scrapy")
+T = TypeVar("T")
+
+LEASE_WAIT: Seconds = 1.0
+"""How long one `lease` call may wait for work (long polling)."""
+HOLDS_EVERY: Seconds = 10.0
+"""Interval at which the frontier gets the list of our leases."""
+AHEAD: Seconds = 0.1
+"""Leases are fetched for the requests of this time in advance."""
+GATHER: Seconds = 0.02
+"""How long small batches wait for more."""
+BATCH = 500
+"""Tasks of one `put`, settlements of one `settle`."""
+_PAUSE: Seconds = 1.0
+"""Between two tries while the frontier is unreachable."""
+_MEASURED: Seconds = 0.5
+"""Interval of the measurements."""
+MISSED = "missed its start time"
+NEVER: Seconds = float("inf")
+
+
+class Written(msgspec.Struct):
+    """What the frontier answered, for the stats of the process."""
+
+    duplicates: int = 0
+    refused: int = 0
+    lost: int = 0
+    """Settlements of leases that another process has by now: its visit counts, ours changed nothing."""
+
+
+class FrontierClient:
+    """Made and used in the thread's loop; `ready`, `ended`, `unsent` and the `add_*` calls also by the reactor."""
+
+    def __init__(self, plan: JobPlan, slots: int, busy: Callable[[], int | None], notify: Callable[[], None]) -> None:
+        """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed."""
+        self.worker = worker_name(0)
+        self.ready: deque[tuple[Lease, Seconds]] = deque()
+        """Leases whose start time has come, with the latest time at which they may start."""
+        self.ended = False
+        """The job is finished, over all processes; what is added later reopens it."""
+        self.why_ended = ""
+        """An operator ended it: "cancelled", or the limit that it has reached."""
+        self.known = KnownLinks()
+        self.written = Written()
+        self.failure: FrontierError | None = None
+        """The frontier cannot be used any more."""
+        self.notify_at: Seconds = NEVER
+        """The reactor wants to be notified at this time, by the monotonic clock."""
+        self.popped = 0
+        """Leases that the reactor took."""
+        self._slots = slots
+        self._busy = busy
+        self._notify = notify
+        self._finder = JobFinder(plan)
+        self._opened: OpenJob | None = None
+        self._puts: deque[Task] = deque()
+        self._settlements: deque[Settlement] = deque()
+        self._sending = 0
+        self._seal = False
+        self._epoch = 0
+        self._ending = threading.Lock()
+        """Nothing is added between the last look at the job and `ended`."""
+        self._tokens: set[int] = set()
+        self._outage = OutageLog(log)
+        self._reported_at = float("-inf")
+        self._rate = 0.0
+        self._ahead: Seconds = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._woken = False
+
+    # The reactor's side. Deques are shared without a lock: each has one writer and one reader.
+
+    @property
+    def unsent(self) -> int:
+        return len(self._puts) + len(self._settlements) + self._sending
+
+    def add_tasks(self, tasks: Sequence[Task]) -> None:
+        """Requests without a page: those of `start()`, of extensions, and children of a page that takes long."""
+        with self._ending:
+            self._epoch += 1
+            self.ended = False
+            self._puts.extend(tasks)
+        self.wake()
+
+    def add_settlement(self, settlement: Settlement) -> None:
+        with self._ending:
+            self._epoch += 1
+            self._settlements.append(settlement)
+        self.wake()
+
+    def give_back(self, lease: Lease, why: str = MISSED) -> None:
+        self.add_settlement(Settlement(lease, Snooze(0.0, why)))
+
+    def seal(self) -> None:
+        """This process adds no more start requests."""
+        self._seal = True
+        self.wake()
+
+    def wake(self) -> None:
+        """One signal for all that happens until the loop runs."""
+        if not self._woken and self._loop is not None:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def now(self) -> Moment:
+        """The frontier's time."""
+        return time.time() + self._ahead
+
+    # The thread's side
+
+    async def open(self) -> Job:
+        self._loop = asyncio.get_running_loop()
+        found = await self._finder.find_or_start()
+        self._opened, self._ahead = found.opened, found.ahead
+        self._starts = StartQueue()
+        self._event = asyncio.Event()
+        self._to_write = asyncio.Event()
+        self._tasks = [
+            asyncio.create_task(one)
+            for one in (self._feed(), self._hand_out(), self._write(), self._keep(), self._measure())
+        ]
+        return found.opened.job
+
+    async def close(self, patience: Seconds) -> bool:
+        """Send what is left, give back what did not start. True: the job is finished, and this process says so."""
+        writer = self._tasks[2] if self._tasks else None
+        if writer is not None:
+            until = asyncio.get_running_loop().time() + patience
+            while self.unsent and not writer.done() and asyncio.get_running_loop().time() < until:
+                self._to_write.set()
+                await asyncio.sleep(GATHER)
+            if self.unsent:
+                log.error("scrapy.unsent %d results could not be sent: their pages will be visited again", self.unsent)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._opened is None:
+            return False
+        announced = False
+        # If the server is unreachable, our leases return when our heartbeat stops.
+        with contextlib.suppress(FrontierUnreachable, FrontierGone):
+            await self._opened.frontier.leave(self.worker)
+            announced = await self._opened.frontier.announce_finish()
+        return announced
+
+    async def disconnect(self) -> None:
+        if self._opened is not None:
+            await self._finder.close()
+
+    @property
+    def opened(self) -> OpenJob:
+        assert self._opened is not None, "the client is not open"  # noqa: S101
+        return self._opened
+
+    async def progress(self) -> Progress:
+        return await self.opened.console.progress()
+
+    def _wake(self) -> None:
+        self._woken = False
+        self._event.set()
+        if self._puts or self._settlements or self._seal:
+            self._to_write.set()
+
+    # Leasing
+
+    async def _feed(self) -> None:
+        try:
+            while True:
+                room = self._room()
+                if room <= 0:
+                    self._event.clear()
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._event.wait(), LEASE_WAIT)
+                    continue
+                if room < self._slots // 4 and self._busy():
+                    await asyncio.sleep(GATHER)
+                await self._lease(min(max(1, self._room()), BATCH))
+        except FrontierError as error:
+            self._fail(error)
+
+    def _room(self) -> int:
+        busy = self._busy()
+        if busy is None:
+            return 0
+        ahead = min(self._slots // 2, int(self._rate * AHEAD))
+        return self._slots + ahead - busy - len(self.ready) - len(self._starts)
+
+    async def _lease(self, limit: int) -> None:
+        frontier, epoch = self.opened.frontier, self._epoch
+        try:
+            await self._report_held()
+            leases = await frontier.lease(self.worker, limit, LEASE_WAIT)
+            if not leases and not self.unsent and await frontier.finished():
+                await self._end(epoch)
+                return
+        except FrontierUnreachable as error:
+            self._outage.report(error.what)
+            await asyncio.sleep(_PAUSE)
+            return
+        self._outage.report("")
+        if leases:
+            self.ended = False
+            self._tokens.update(lease.token for lease in leases)
+            self._starts.add(leases)
+
+    async def _end(self, epoch: int) -> None:
+        """Nothing is left, unless the reactor has added something in the meantime."""
+        progress = await self.progress()
+        with self._ending:
+            ends = epoch == self._epoch and not self.unsent and not self.ended
+            self.ended = self.ended or ends
+        if ends:
+            self.why_ended = progress.spent or ("cancelled" if progress.state is State.CANCELLED else "")
+            self._notify()
+        self._event.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), LEASE_WAIT)
+
+    async def _report_held(self) -> None:
+        """After a failover the server may list leases of ours that we settled."""
+        now = asyncio.get_running_loop().time()
+        if now - self._reported_at >= HOLDS_EVERY:
+            self._reported_at = now
+            await self.opened.frontier.holds(self.worker, self._tokens)
+
+    async def _hand_out(self) -> None:
+        while True:
+            self.ready.append(await self._starts.next())
+            self._notify()
+
+    async def _measure(self) -> None:
+        while True:
+            before = self.popped
+            await asyncio.sleep(_MEASURED)
+            self._rate = (self.popped - before) / _MEASURED
+            if time.monotonic() >= self.notify_at:
+                self._notify()
+
+    # Settling
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._to_write.wait()
+                self._to_write.clear()
+                if self._busy() and len(self._settlements) < BATCH // 4:
+                    await asyncio.sleep(GATHER)
+                await self._write_all()
+        except FrontierError as error:
+            self._fail(error)
+
+    async def _write_all(self) -> None:
+        while self._puts or self._settlements:
+            # Tasks first: a settlement may be that of their page.
+            tasks = [self._puts.popleft() for _ in range(min(BATCH, len(self._puts)))]
+            batch = [] if tasks else [self._settlements.popleft() for _ in range(min(BATCH, len(self._settlements)))]
+            self._sending = len(tasks) + len(batch)
+            try:
+                if tasks:
+                    await self._put(tasks)
+                else:
+                    await self._settle(batch)
+            finally:
+                self._sending = 0
+            self._event.set()
+            self._notify()
+        if self._seal:
+            await self._patiently(self.opened.frontier.seal)
+            self._seal = False
+            self._event.set()
+
+    async def _put(self, tasks: list[Task]) -> None:
+        frontier = self.opened.frontier
+        generation = frontier.generation
+        answers = await self._patiently(lambda: frontier.put(tasks))
+        self.written.duplicates += answers.count(Admission.DUPLICATE)
+        self.written.refused += answers.count(Admission.REFUSED)
+        self._remember(tasks, generation)
+
+    async def _settle(self, batch: list[Settlement]) -> None:
+        frontier = self.opened.frontier
+        generation = frontier.generation
+        try:
+            answers = await self._patiently(lambda: frontier.settle(self.worker, batch))
+        except FrontierGone:
+            raise
+        except FrontierError as error:
+            if len(batch) == 1:
+                log.error("scrapy.not_settled %s; the page will be visited again", error.what)
+                self._tokens.discard(batch[0].lease.token)
+                return
+            # One that the frontier refuses must not fail the others.
+            for one in batch:
+                await self._settle([one])
+            return
+        self._tokens.difference_update(one.lease.token for one in batch)
+        for settlement, answer in zip(batch, answers, strict=True):
+            if answer is Settled.STALE:
+                self.written.lost += 1
+            else:
+                self._remember(settlement.children, generation)
+
+    def _remember(self, tasks: Sequence[Task], generation: int) -> None:
+        """What is admitted is known; unless the server may have lost it."""
+        if generation != self.opened.frontier.generation:
+            self.known = KnownLinks()
+            return
+        for task in tasks:
+            self.known.add_fingerprint(task.fingerprint)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await until_reachable(call, self._outage.report)
+
+    # Heartbeat
+
+    async def _keep(self) -> None:
+        about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=DIRECT)
+        while True:
+            try:
+                await self.opened.frontier.beat(self.worker, about)
+            except FrontierError as error:
+                self._outage.report(error.what)
+            await asyncio.sleep(BEAT)
+
+    def _fail(self, error: FrontierError) -> None:
+        self.failure = error
+        self.ended = True
+        self.why_ended = "frontier_failed"
+        log.error("scrapy.frontier_failed %s %s", error.what, error.hint or "")
+        self._notify()
