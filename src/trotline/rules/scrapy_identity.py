@@ -1,4 +1,4 @@
-"""Which requests of a Scrapy project are the same task: the fingerprints of Scrapy and of scrapy-redis, as our numbers."""
+"""Which requests of a Scrapy project are the same task: Scrapy's fingerprints as our numbers."""
 
 import hashlib
 import json

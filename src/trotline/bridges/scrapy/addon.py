@@ -56,8 +56,8 @@ def _refuse_others(settings: BaseSettings) -> None:
     dupefilter = _path(settings["DUPEFILTER_CLASS"])
     if dupefilter not in _DUPEFILTERS:
         raise SettingsError(
-            f"the project sets DUPEFILTER_CLASS = {dupefilter!r}, which the Trotline add-on would not use: the frontier "
-            "filters duplicates",
+            f"the project sets DUPEFILTER_CLASS = {dupefilter!r}, which the Trotline add-on would not use: "
+            "the frontier filters duplicates",
             hint="Remove DUPEFILTER_CLASS. What makes two requests equal is REQUEST_FINGERPRINTER_CLASS.",
         )
     if settings.get("JOBDIR"):

@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
@@ -20,7 +19,7 @@ def into_this_thread() -> Callable[[Callable[[], None]], object]:
     except RuntimeError:
         from twisted.internet import reactor
 
-        return reactor.callFromThread  # type: ignore[attr-defined, no-any-return]
+        return reactor.callFromThread  # type: ignore[no-any-return]
 
 
 class ClientThread:
@@ -50,4 +49,4 @@ def _fire(answer: "Deferred[T]", done: "Future[T]") -> None:
     if error is None:
         answer.callback(done.result())
     else:
-        answer.errback(Failure(error))
+        answer.errback(error)

@@ -56,7 +56,7 @@ class Watcher(Protocol):
 
 def check(engine: Any) -> None:
     """SettingsError names what this version of Scrapy lacks."""
-    wanted = {
+    wanted: dict[str, Callable[[], Any]] = {
         "engine._start": lambda: engine._start,
         "engine._slot.remove_request": lambda: engine._slot.remove_request,
         "engine._slot.nextcall.schedule": lambda: engine._slot.nextcall.schedule,

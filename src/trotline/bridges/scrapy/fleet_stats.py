@@ -45,7 +45,7 @@ async def add(console: Console, own: Mapping[str, Any]) -> dict[str, float]:
             fleet = merged(_decode(note.data) if note is not None else {}, {**own, PROCESSES: 1})
             if await console.write_note(NOTE, msgspec.json.encode(fleet), note.version if note is not None else 0):
                 return fleet
-            await asyncio.sleep(random.uniform(0.0, 0.1))
+            await asyncio.sleep(random.uniform(0.0, 0.1))  # noqa: S311 - not a secret
     except (FrontierError, msgspec.MsgspecError) as error:
         log.warning("scrapy.stats the stats of this process are not added to those of the fleet: %s", error)
     return {}

@@ -150,22 +150,19 @@ class FrontierClient:
         self._starts = StartQueue()
         self._event = asyncio.Event()
         self._to_write = asyncio.Event()
-        self._tasks = [
-            asyncio.create_task(one)
-            for one in (self._feed(), self._hand_out(), self._write(), self._keep(), self._measure())
-        ]
+        self._writer = asyncio.create_task(self._write())
+        others = (self._feed(), self._hand_out(), self._keep(), self._measure())
+        self._tasks = [self._writer, *(asyncio.create_task(one) for one in others)]
         return found.opened.job
 
     async def close(self, patience: Seconds) -> bool:
         """Send what is left, give back what did not start. True: the job is finished, and this process says so."""
-        writer = self._tasks[2] if self._tasks else None
-        if writer is not None:
-            until = asyncio.get_running_loop().time() + patience
-            while self.unsent and not writer.done() and asyncio.get_running_loop().time() < until:
-                self._to_write.set()
-                await asyncio.sleep(GATHER)
-            if self.unsent:
-                log.error("scrapy.unsent %d results could not be sent: their pages will be visited again", self.unsent)
+        until = time.monotonic() + patience
+        while self.unsent and self._opened is not None and not self._writer.done() and time.monotonic() < until:
+            self._to_write.set()
+            await asyncio.sleep(GATHER)
+        if self.unsent:
+            log.error("scrapy.unsent %d results could not be sent: their pages will be visited again", self.unsent)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

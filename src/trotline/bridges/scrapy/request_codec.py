@@ -47,9 +47,7 @@ class RequestCodec:
             payload["jar"] = jar
         body = VALUES.encode(payload)
         if len(body) > LARGEST_BODY:
-            raise NotData(
-                f"the request has {len(body):,} bytes of body, meta and arguments; {LARGEST_BODY:,} are allowed"
-            )
+            raise NotData(f"its body, meta and arguments have {len(body):,} bytes; {LARGEST_BODY:,} are allowed")
         depth = request.meta.get("depth", 0)
         return Task(
             url=request.url,

@@ -318,7 +318,7 @@ class Scheduler(BaseScheduler):
             return
         visit.size += len(response.body)
         visit.status = response.status
-        visit.rest = asked_rest(response.status, cast("bytes | None", response.headers.get("Retry-After")))
+        visit.rest = asked_rest(response.status, response.headers.get("Retry-After"))
         if self._options.adaptive:
             latency = request.meta.get("download_latency", 0.0)
             visit.latency = latency if isinstance(latency, float) else 0.0

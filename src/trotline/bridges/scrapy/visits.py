@@ -1,8 +1,10 @@
 """A leased request on its way through Scrapy, and the outcome of its lease."""
 
+import os
 import traceback
 from collections import Counter
 
+import scrapy
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
@@ -17,6 +19,7 @@ from trotline.model.verdict import Kind
 from trotline.rules import redaction
 
 _LONGEST_REASON = 200
+_LIBRARIES = (os.path.dirname(scrapy.__file__), os.path.dirname(__file__))
 _DROPPED = frozenset((404, 410))
 _THROTTLED = 429
 _UNAVAILABLE = 503
@@ -76,7 +79,7 @@ class Visit:
         if self.refused:
             return Bury(f"not stored: {self._text(self.refused)[:_LONGEST_REASON]}")
         if self.failure is not None and self.request.errback is None:
-            if self.failure.check(IgnoreRequest):
+            if isinstance(self.failure.value, IgnoreRequest):
                 return Done(why=f"refused: {self._said(self.failure)}")
             return Bury(f"{Kind.UNREACHABLE}: {self._said(self.failure)}")
         if self.unhandled and not (self.items or self.children or self.sent):
@@ -87,8 +90,7 @@ class Visit:
         return Done()
 
     def _buried(self, what: str, failure: Failure) -> Bury:
-        detail = "".join(traceback.format_exception(failure.value)) if failure.value is not None else ""
-        return Bury(f"{what}: {self._said(failure)}", self._text(detail))
+        return Bury(f"{what}: {self._said(failure)}", self._text(_traceback(failure.value)))
 
     def _said(self, failure: Failure) -> str:
         first = str(failure.value).partition("\n")[0]
@@ -103,6 +105,16 @@ class Visit:
         if self.rest is not None:
             return LaneFeedback(Kind.THROTTLED, rest=self.rest)
         return LaneFeedback(Kind.OK, took=self.latency) if self.status and self.status < 400 else None
+
+
+def _traceback(error: BaseException | None) -> str:
+    """Without the frames of Scrapy, which are the same for all pages; unless there are no others."""
+    if error is None:
+        return ""
+    shown = traceback.TracebackException.from_exception(error)
+    own = [frame for frame in shown.stack if not frame.filename.startswith(_LIBRARIES)]
+    shown.stack = traceback.StackSummary.from_list(own or shown.stack)
+    return "".join(shown.format())
 
 
 def asked_rest(status: int, retry_after: bytes | None) -> Seconds | None:
