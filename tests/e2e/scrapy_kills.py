@@ -64,7 +64,11 @@ def tree(pages: int) -> web.Application:
 
 def settings(name: str, url: str) -> list[str]:
     if name == BRIDGE:
-        return ["ADDONS={'trotline.bridges.scrapy.Addon': 500}".replace("'", '"'), f"TROTLINE={url}"]
+        return [
+            "ADDONS={'trotline.bridges.scrapy.Addon': 500}".replace("'", '"'),
+            f"TROTLINE={url}",
+            "TROTLINE_ONCE=True",
+        ]
     return [
         "SCHEDULER=scrapy_redis.scheduler.Scheduler",
         "DUPEFILTER_CLASS=scrapy_redis.dupefilter.RFPDupeFilter",

@@ -14,8 +14,8 @@ from tests.e2e.scrapy_kills import BRIDGE, Plan
 from tests.e2e.scrapy_kills import run as run_with_kills
 from tests.e2e.scrapy_project import spiders
 from tests.e2e.scrapy_project.site import site
+from tests.e2e.scrapy_running import ROOT, crawl
 from tests.e2e.scrapy_running import both as crawl_both
-from tests.e2e.scrapy_running import crawl
 from tests.e2e.small_site import serving
 
 from trotline.testing.servers import missing, need
@@ -123,10 +123,10 @@ async def test_a_process_that_is_killed_loses_nothing(tmp_path: Path, both: Serv
 @pytest.mark.slow("a Scrapy process")
 async def test_a_request_is_settled_after_its_items_and_its_new_requests(tmp_path: Path) -> None:
     async with serving(site()) as url:
+        words = ["-W", "ignore", "-m", "tests.e2e.scrapy_project.event_order", f"sqlite:{tmp_path}/frontier.db"]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "ignore", "-m", "tests.e2e.scrapy_project.event_order", f"sqlite:{tmp_path}/frontier.db",
-            cwd=Path(__file__).parents[2], env={**os.environ, "SITE": url}, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+            sys.executable, *words, cwd=ROOT, env={**os.environ, "SITE": url}, stdout=asyncio.subprocess.PIPE
+        )
         out, _ = await asyncio.wait_for(process.communicate(), 90)
     events = json.loads(out)
     assert events == [

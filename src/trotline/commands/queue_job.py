@@ -122,6 +122,10 @@ class JobFinder:
         self._ended = False
         """The last job of this name has ended, and nothing was added since."""
 
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
     async def look(self) -> None:
         """Join the unfinished job, if there is one."""
         async with self._lock:

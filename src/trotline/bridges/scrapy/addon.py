@@ -65,7 +65,7 @@ def _refuse_others(settings: BaseSettings) -> None:
             "the project sets JOBDIR, which the Trotline add-on does not use: the job is kept in the frontier",
             hint="Remove JOBDIR. A crawl that was stopped goes on with the next: scrapy crawl NAME",
         )
-    if settings.getint("CONCURRENT_REQUESTS_PER_IP"):
+    if settings["CONCURRENT_REQUESTS_PER_IP"]:
         raise SettingsError(
             "the project sets CONCURRENT_REQUESTS_PER_IP; the Trotline add-on has paces by host, and not by address",
             hint="Use CONCURRENT_REQUESTS_PER_DOMAIN, or DOWNLOAD_SLOTS.",

@@ -65,8 +65,17 @@ class Written(msgspec.Struct):
 class FrontierClient:
     """Made and used in the thread's loop; `ready`, `ended`, `unsent` and the `add_*` calls also by the reactor."""
 
-    def __init__(self, plan: JobPlan, slots: int, busy: Callable[[], int | None], notify: Callable[[], None]) -> None:
-        """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed."""
+    def __init__(
+        self,
+        plan: JobPlan,
+        slots: int,
+        busy: Callable[[], int | None],
+        notify: Callable[[], None],
+        *,
+        once: bool = False,
+    ) -> None:
+        """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed; `once`: if the
+        last job of this name has ended, no other is begun."""
         self.worker = worker_name(0)
         self.ready: deque[tuple[Lease, Seconds]] = deque()
         """Leases whose start time has come, with the latest time at which they may start."""
@@ -82,6 +91,9 @@ class FrontierClient:
         """The reactor wants to be notified at this time, by the monotonic clock."""
         self.popped = 0
         """Leases that the reactor took."""
+        self.over = False
+        """There is no job to take part in."""
+        self._once = once
         self._slots = slots
         self._busy = busy
         self._notify = notify
@@ -143,8 +155,14 @@ class FrontierClient:
 
     # The thread's side
 
-    async def open(self) -> Job:
+    async def open(self) -> Job | None:
+        """None: the job has ended before, and there is only one."""
         self._loop = asyncio.get_running_loop()
+        if self._once:
+            await self._finder.look()
+            self.over = self.ended = self._finder.ended
+            if self.over:
+                return None
         found = await self._finder.find_or_start()
         self._opened, self._ahead = found.opened, found.ahead
         self._starts = StartQueue()

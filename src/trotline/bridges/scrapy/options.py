@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
 from trotline.config.urls import frontier_url
-from trotline.errors import SettingsError
+from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.pace import FASTEST, SLOWEST, Pace, Rate
 from trotline.model.queue_job import SCRAPY
@@ -29,6 +29,8 @@ class Options(msgspec.Struct, frozen=True):
     """DOWNLOAD_SLOTS: those that have a pace of their own."""
     stay: bool
     """The process does not end with the job."""
+    once: bool
+    """If the last job of this name has ended, no other is begun."""
     unfiltered: bool
     adaptive: bool
     """AutoThrottle was on: the frontier slows down when latency rises."""
@@ -43,6 +45,7 @@ class Options(msgspec.Struct, frozen=True):
             JobPlan(_job_name(crawler), _frontier(settings), paces(settings)),
             settings.getdict("DOWNLOAD_SLOTS"),
             settings.getbool("TROTLINE_STAY"),
+            settings.getbool("TROTLINE_ONCE"),
             settings.getbool("TROTLINE_UNFILTERED"),
             settings.getbool("TROTLINE_ADAPTIVE"),
             None if settings.getbool("HTTPERROR_ALLOW_ALL") else _codes(settings),
@@ -62,6 +65,8 @@ def _job_name(crawler: Crawler) -> str:
     try:
         attributes = {**vars(type(crawler.spider)), **vars(crawler.spider), "name": crawler.spider.name}
         return checked_name(str(given) % attributes)
+    except SpiderRefused as error:
+        raise SettingsError(f"TROTLINE_JOB: {error.what}", hint=error.hint) from error
     except (KeyError, ValueError, TypeError) as error:
         raise SettingsError(
             f"TROTLINE_JOB is {given!r}, and the spider has no attribute {error}",

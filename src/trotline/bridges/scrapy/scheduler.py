@@ -88,7 +88,8 @@ class Scheduler(BaseScheduler):
         self._slots = max(1, self._engine.downloader.total_concurrency)
         self._back = into_this_thread()
         self._thread = ClientThread(self._back)
-        self._client = FrontierClient(self._options.plan, self._slots, self._busy, self._notify)
+        options = self._options
+        self._client = FrontierClient(options.plan, self._slots, self._busy, self._notify, once=options.once)
         self._jars = CookieJars(self._crawler, self._client.worker)
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         self._crawler.signals.connect(self._item_error, signals.item_error)
@@ -99,6 +100,9 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         try:
             job = await maybe_deferred_to_future(self._thread.deferred(self._client.open()))
+            if job is None:
+                log.info("scrapy.over the last job of %s has ended; TROTLINE_ONCE begins no other", self._spider.name)
+                return
             progress = await maybe_deferred_to_future(self._thread.deferred(self._client.progress()))
         except BaseException:
             self._thread.stop()
@@ -113,6 +117,8 @@ class Scheduler(BaseScheduler):
 
     async def _close(self, reason: str) -> None:
         try:
+            if self._client.over:
+                return
             announced = await maybe_deferred_to_future(self._thread.deferred(self._client.close(CLOSE_WITHIN)))
             self._count_written()
             own = self._stats.get_stats()
@@ -134,6 +140,8 @@ class Scheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Until the job is finished, over all processes: so `spider_idle` means the fleet."""
+        if self._client.over:
+            return False
         return self._options.stay or not self._client.ended or bool(self._client.unsent)
 
     # Requests
@@ -141,6 +149,8 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         parent = self._parents.pop(request, None)
         visit = self._continuations.pop(request, None)
+        if self._client.over:
+            return False
         try:
             if visit is not None:
                 return self._go_on(request, visit)
@@ -270,7 +280,7 @@ class Scheduler(BaseScheduler):
         self._parents[request] = _START
 
     def start_is_over(self) -> None:
-        if not self._options.stay:
+        if not self._options.stay and not self._client.over:
             self._client.seal()
 
     async def start_may_go_on(self) -> None:

@@ -1,8 +1,8 @@
 """A leased request on its way through Scrapy, and the outcome of its lease."""
 
-import os
 import traceback
 from collections import Counter
+from pathlib import Path
 
 import scrapy
 from scrapy import Request
@@ -19,7 +19,7 @@ from trotline.model.verdict import Kind
 from trotline.rules import redaction
 
 _LONGEST_REASON = 200
-_LIBRARIES = (os.path.dirname(scrapy.__file__), os.path.dirname(__file__))
+_LIBRARIES = tuple(str(Path(file).parent) for file in (scrapy.__file__, __file__))
 _DROPPED = frozenset((404, 410))
 _THROTTLED = 429
 _UNAVAILABLE = 503
