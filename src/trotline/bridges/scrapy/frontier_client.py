@@ -11,19 +11,15 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from socket import gethostname
-from typing import TypeVar
 
-import msgspec
-
+from trotline.bridges.scrapy.result_writer import BATCH, GATHER, LOOK_EVERY, ResultWriter
 from trotline.commands.queue_job import JobFinder, JobPlan
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
-from trotline.frontier.known_links import KnownLinks
 from trotline.frontier.outage_log import OutageLog
-from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, Progress, State, WorkerInfo
-from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Snooze
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
@@ -33,7 +29,6 @@ from trotline.processes.supervised_child import worker_name
 from trotline.worker.start_queue import StartQueue
 
 log = logging.getLogger("trotline.scrapy")
-T = TypeVar("T")
 
 LEASE_WAIT: Seconds = 1.0
 """How long one `lease` call may wait for work (long polling)."""
@@ -41,25 +36,12 @@ HOLDS_EVERY: Seconds = 10.0
 """Interval at which the frontier gets the list of our leases."""
 AHEAD: Seconds = 0.1
 """Leases are fetched for the requests of this time in advance."""
-GATHER: Seconds = 0.02
-"""How long small batches wait for more."""
-BATCH = 500
-"""Tasks of one `put`, settlements of one `settle`."""
 _PAUSE: Seconds = 1.0
 """Between two tries while the frontier is unreachable."""
 _MEASURED: Seconds = 0.5
 """Interval of the measurements."""
 MISSED = "missed its start time"
 NEVER: Seconds = float("inf")
-
-
-class Written(msgspec.Struct):
-    """What the frontier answered, for the stats of the process."""
-
-    duplicates: int = 0
-    refused: int = 0
-    lost: int = 0
-    """Settlements of leases that another process has by now: its visit counts, ours changed nothing."""
 
 
 class FrontierClient:
@@ -83,8 +65,7 @@ class FrontierClient:
         """The job is finished, over all processes; what is added later reopens it."""
         self.why_ended = ""
         """An operator ended it: "cancelled", or the limit that it has reached."""
-        self.known = KnownLinks()
-        self.written = Written()
+        self.results = ResultWriter(self.worker)
         self.failure: FrontierError | None = None
         """The frontier cannot be used any more."""
         self.notify_at: Seconds = NEVER
@@ -99,14 +80,12 @@ class FrontierClient:
         self._notify = notify
         self._finder = JobFinder(plan)
         self._opened: OpenJob | None = None
-        self._puts: deque[Task] = deque()
-        self._settlements: deque[Settlement] = deque()
-        self._sending = 0
-        self._seal = False
         self._epoch = 0
         self._ending = threading.Lock()
         """Nothing is added between the last look at the job and `ended`."""
-        self._tokens: set[int] = set()
+        self._settled = 0
+        self._peak = self._usual = 0
+        """The most requests that were under way at once: so far, and in the last interval."""
         self._outage = OutageLog(log)
         self._reported_at = float("-inf")
         self._rate = 0.0
@@ -119,20 +98,21 @@ class FrontierClient:
 
     @property
     def unsent(self) -> int:
-        return len(self._puts) + len(self._settlements) + self._sending
+        return self.results.unsent
 
     def add_tasks(self, tasks: Sequence[Task]) -> None:
         """Requests without a page: those of `start()`, of extensions, and children of a page that takes long."""
         with self._ending:
             self._epoch += 1
             self.ended = False
-            self._puts.extend(tasks)
+            self.results.puts.extend(tasks)
         self.wake()
 
     def add_settlement(self, settlement: Settlement) -> None:
         with self._ending:
             self._epoch += 1
-            self._settlements.append(settlement)
+            self.results.settlements.append(settlement)
+        self._settled += 1
         self.wake()
 
     def give_back(self, lease: Lease, why: str = MISSED) -> None:
@@ -140,12 +120,12 @@ class FrontierClient:
 
     def seal(self) -> None:
         """This process adds no more start requests."""
-        self._seal = True
+        self.results.seal_wanted = True
         self.wake()
 
     def wake(self) -> None:
         """One signal for all that happens until the loop runs."""
-        if not self._woken and self._loop is not None:
+        if not self._woken and not self.results.gathering and self._loop is not None:
             self._woken = True
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -178,7 +158,7 @@ class FrontierClient:
         until = time.monotonic() + patience
         while self.unsent and self._opened is not None and not self._writer.done() and time.monotonic() < until:
             self._to_write.set()
-            await asyncio.sleep(GATHER)
+            await asyncio.sleep(LOOK_EVERY)
         if self.unsent:
             log.error("scrapy.unsent %d results could not be sent: their pages will be visited again", self.unsent)
         for task in self._tasks:
@@ -208,7 +188,7 @@ class FrontierClient:
     def _wake(self) -> None:
         self._woken = False
         self._event.set()
-        if self._puts or self._settlements or self._seal:
+        if self.results.waiting:
             self._to_write.set()
 
     # Leasing
@@ -217,16 +197,29 @@ class FrontierClient:
         try:
             while True:
                 room = self._room()
-                if room <= 0:
-                    self._event.clear()
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._event.wait(), LEASE_WAIT)
+                if room < max(1, self._slots // 2) and not (room > 0 and self._starves()):
+                    await self._something(GATHER / 2 if self._under_way() else LEASE_WAIT)
                     continue
-                if room < self._slots // 4 and self._busy():
-                    await asyncio.sleep(GATHER)
+                # Before it: their hosts are free again, and their requests can be leased.
+                await self._send()
                 await self._lease(min(max(1, self._room()), BATCH))
         except FrontierError as error:
             self._fail(error)
+
+    async def _something(self, within: Seconds) -> None:
+        self._event.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), within)
+
+    def _under_way(self) -> int:
+        """Leases that the reactor has taken and not settled."""
+        found = self.popped - self._settled
+        self._peak = max(self._peak, found)
+        return found
+
+    def _starves(self) -> bool:
+        """Fewer requests are under way than there could be."""
+        return self._under_way() + len(self.ready) <= self._usual // 2
 
     def _room(self) -> int:
         busy = self._busy()
@@ -250,7 +243,7 @@ class FrontierClient:
         self._outage.report("")
         if leases:
             self.ended = False
-            self._tokens.update(lease.token for lease in leases)
+            self.results.tokens.update(lease.token for lease in leases)
             self._starts.add(leases)
 
     async def _end(self, epoch: int) -> None:
@@ -262,16 +255,14 @@ class FrontierClient:
         if ends:
             self.why_ended = progress.spent or ("cancelled" if progress.state is State.CANCELLED else "")
             self._notify()
-        self._event.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), LEASE_WAIT)
+        await self._something(LEASE_WAIT)
 
     async def _report_held(self) -> None:
         """After a failover the server may list leases of ours that we settled."""
         now = asyncio.get_running_loop().time()
         if now - self._reported_at >= HOLDS_EVERY:
             self._reported_at = now
-            await self.opened.frontier.holds(self.worker, self._tokens)
+            await self.opened.frontier.holds(self.worker, self.results.tokens)
 
     async def _hand_out(self) -> None:
         while True:
@@ -283,6 +274,7 @@ class FrontierClient:
             before = self.popped
             await asyncio.sleep(_MEASURED)
             self._rate = (self.popped - before) / _MEASURED
+            self._usual, self._peak = max(self._peak, self._under_way()), 0
             if time.monotonic() >= self.notify_at:
                 self._notify()
 
@@ -293,73 +285,15 @@ class FrontierClient:
             while True:
                 await self._to_write.wait()
                 self._to_write.clear()
-                if self._busy() and len(self._settlements) < BATCH // 4:
-                    await asyncio.sleep(GATHER)
-                await self._write_all()
+                await self.results.gather(self._starves)
+                await self._send()
         except FrontierError as error:
             self._fail(error)
 
-    async def _write_all(self) -> None:
-        while self._puts or self._settlements:
-            # Tasks first: a settlement may be that of their page.
-            tasks = [self._puts.popleft() for _ in range(min(BATCH, len(self._puts)))]
-            batch = [] if tasks else [self._settlements.popleft() for _ in range(min(BATCH, len(self._settlements)))]
-            self._sending = len(tasks) + len(batch)
-            try:
-                if tasks:
-                    await self._put(tasks)
-                else:
-                    await self._settle(batch)
-            finally:
-                self._sending = 0
+    async def _send(self) -> None:
+        if await self.results.write(self.opened.frontier):
             self._event.set()
             self._notify()
-        if self._seal:
-            await self._patiently(self.opened.frontier.seal)
-            self._seal = False
-            self._event.set()
-
-    async def _put(self, tasks: list[Task]) -> None:
-        frontier = self.opened.frontier
-        generation = frontier.generation
-        answers = await self._patiently(lambda: frontier.put(tasks))
-        self.written.duplicates += answers.count(Admission.DUPLICATE)
-        self.written.refused += answers.count(Admission.REFUSED)
-        self._remember(tasks, generation)
-
-    async def _settle(self, batch: list[Settlement]) -> None:
-        frontier = self.opened.frontier
-        generation = frontier.generation
-        try:
-            answers = await self._patiently(lambda: frontier.settle(self.worker, batch))
-        except FrontierGone:
-            raise
-        except FrontierError as error:
-            if len(batch) == 1:
-                log.error("scrapy.not_settled %s; the page will be visited again", error.what)
-                self._tokens.discard(batch[0].lease.token)
-                return
-            # One that the frontier refuses must not fail the others.
-            for one in batch:
-                await self._settle([one])
-            return
-        self._tokens.difference_update(one.lease.token for one in batch)
-        for settlement, answer in zip(batch, answers, strict=True):
-            if answer is Settled.STALE:
-                self.written.lost += 1
-            else:
-                self._remember(settlement.children, generation)
-
-    def _remember(self, tasks: Sequence[Task], generation: int) -> None:
-        """What is admitted is known; unless the server may have lost it."""
-        if generation != self.opened.frontier.generation:
-            self.known = KnownLinks()
-            return
-        for task in tasks:
-            self.known.add_fingerprint(task.fingerprint)
-
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await until_reachable(call, self._outage.report)
 
     # Heartbeat
 

@@ -19,9 +19,10 @@ from twisted.python.failure import Failure
 from trotline.bridges.scrapy import engine_hooks, fleet_stats
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
-from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient, Written
+from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
 from trotline.bridges.scrapy.options import Options
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
+from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.visits import Visit, asked_rest
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury
@@ -161,7 +162,7 @@ class Scheduler(BaseScheduler):
 
     def _add(self, request: Request, parent: _Parent | None) -> bool:
         fingerprint = self._fingerprint(request, parent)
-        if fingerprint in self._client.known:
+        if fingerprint in self._client.results.known:
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
@@ -374,7 +375,7 @@ class Scheduler(BaseScheduler):
             self._engine._slot.nextcall.schedule()
 
     def _count_written(self) -> None:
-        written, before = msgspec.structs.replace(self._client.written), self._counted
+        written, before = msgspec.structs.replace(self._client.results.written), self._counted
         self._counted = written
         for name, count in (
             ("dupefilter/filtered", written.duplicates - before.duplicates),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scrapy import FormRequest, Item, Request, Spider
 from scrapy.http import JsonRequest
 from scrapy.item import Field
-from tests.unit.rules.test_tagged_json import VALUES
 
+from tests.unit.rules.test_tagged_json import VALUES
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
