@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 from tests.e2e.fleet import Servers
 from tests.e2e.running import call, start
 from tests.e2e.scrapy_kills import BRIDGE, Plan
@@ -111,6 +112,29 @@ async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path
     assert "finished" in status.out
     trace = await call(tmp_path, "trace", f"{url}/product/6", "broken", "--frontier", frontier)
     assert "visited" in trace.out, trace.out
+
+
+@pytest.mark.slow("two Scrapy processes")
+async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_import(
+    tmp_path: Path, both: Servers
+) -> None:
+    place, _ = both.places()
+    client = Redis.from_url(place)
+    async with serving(site()) as url:
+        for number in range(5):
+            await client.rpush("listed:start_urls", f"{url}/product/{number}")
+        await client.rpush("listed:start_urls", json.dumps({"url": f"{url}/product/9", "meta": {"shelf": 3}}))
+        await client.rpush("listed:start_urls", "not a URL")
+        run = await crawl(tmp_path, ["listed"], place, url=url, processes=2)
+
+    found = [json.loads(line) for line in run.items["listed"]]
+    assert sorted(item["name"] for item in found) == [f"Product {n}" for n in (0, 1, 2, 3, 4, 9)]
+    assert [item["meta"] for item in found if item["name"] == "Product 9"] == [3]
+    assert set(run.reasons.values()) == {"finished"}
+    # What no request can be made of is kept for a person.
+    parked = await call(tmp_path, "inbox", f"{place}?inbox=listed:start_urls", "--json")
+    assert "not a URL" in parked.out
+    await client.aclose()
 
 
 @pytest.mark.slow("waits until a killed process counts as dead")

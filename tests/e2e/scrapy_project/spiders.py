@@ -1,4 +1,4 @@
-"""Spiders as their authors write them for plain Scrapy: nothing in this file knows of Trotline."""
+"""Spiders as their authors write them for plain Scrapy."""
 
 import asyncio
 import datetime
@@ -325,6 +325,23 @@ class Broken(scrapy.Spider):
 
     def parse_product(self, response):
         yield {"name": response.css("h1::text").get()}
+
+
+try:
+    from trotline.bridges.scrapy import RedisSpider
+except ImportError:
+    RedisSpider = scrapy.Spider
+
+
+class Listed(RedisSpider):
+    """A spider of scrapy-redis, whose import was changed. It is the only one here that knows of Trotline."""
+
+    name = "listed"
+    redis_key = "listed:start_urls"
+    max_idle_time = 2
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf")}
 
 
 ALL = (Plain, Crawling, Sitemap, Items, Later, Failing, Login, Jars, Chain, Repeating, Quotes, Authors, Moved)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from socket import gethostname
 
 from trotline.bridges.scrapy.result_writer import BATCH, GATHER, LOOK_EVERY, ResultWriter
+from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.frontier.outage_log import OutageLog
@@ -72,6 +73,7 @@ class FrontierClient:
         """The reactor wants to be notified at this time, by the monotonic clock."""
         self.popped = 0
         """Leases that the reactor took."""
+        self.start_urls: StartUrls | None = None
         self.over = False
         """There is no job to take part in."""
         self._once = once
@@ -151,6 +153,8 @@ class FrontierClient:
         self._writer = asyncio.create_task(self._write())
         others = (self._feed(), self._hand_out(), self._keep(), self._measure())
         self._tasks = [self._writer, *(asyncio.create_task(one) for one in others)]
+        if self.start_urls is not None:
+            self._tasks.append(asyncio.create_task(self._read_inbox(self.start_urls)))
         return found.opened.job
 
     async def close(self, patience: Seconds) -> bool:
@@ -277,6 +281,17 @@ class FrontierClient:
             self._usual, self._peak = max(self._peak, self._under_way()), 0
             if time.monotonic() >= self.notify_at:
                 self._notify()
+
+    async def _read_inbox(self, inbox: StartUrls) -> None:
+        """When it was idle for as long as its URL says, the job may end."""
+        try:
+            await inbox.run(self.opened.frontier)
+            self.seal()
+        except FrontierError as error:
+            self._fail(error)
+        except Exception as error:
+            log.exception("scrapy.inbox the spider failed to make requests of start URLs")
+            self._fail(FrontierError(f"the inbox is not read any more: {type(error).__name__}"))
 
     # Settling
 

@@ -8,9 +8,10 @@ import msgspec
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
+from trotline.bridges.scrapy.redis_spider import inbox_of
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
-from trotline.config.urls import frontier_url
+from trotline.config.urls import frontier_url, inbox_url
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.pace import FASTEST, SLOWEST, Pace, Rate
@@ -34,6 +35,8 @@ class Options(msgspec.Struct, frozen=True):
     unfiltered: bool
     adaptive: bool
     """AutoThrottle was on: the frontier slows down when latency rises."""
+    inbox: str
+    """Where other programs leave start URLs; empty: there is none."""
     allowed_codes: frozenset[int] | None
     """HTTPERROR_ALLOWED_CODES; None: all."""
 
@@ -48,8 +51,17 @@ class Options(msgspec.Struct, frozen=True):
             settings.getbool("TROTLINE_ONCE"),
             settings.getbool("TROTLINE_UNFILTERED"),
             settings.getbool("TROTLINE_ADAPTIVE"),
+            _inbox(crawler),
             None if settings.getbool("HTTPERROR_ALLOW_ALL") else _codes(settings),
         )
+
+
+def _inbox(crawler: Crawler) -> str:
+    found = inbox_of(crawler.spider, crawler.settings) if crawler.spider is not None else ""
+    try:
+        return inbox_url(found) if found else ""
+    except ValueError as error:
+        raise SettingsError(f"the inbox of the spider: {error}") from error
 
 
 def _codes(settings: BaseSettings) -> frozenset[int]:

@@ -3,6 +3,7 @@
 import logging
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,7 @@ from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
 from trotline.bridges.scrapy.options import Options
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.result_writer import Written
+from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
 from trotline.bridges.scrapy.visits import Visit, asked_rest
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury
@@ -91,6 +93,9 @@ class Scheduler(BaseScheduler):
         self._thread = ClientThread(self._back)
         options = self._options
         self._client = FrontierClient(options.plan, self._slots, self._busy, self._notify, once=options.once)
+        if options.inbox:
+            spider.trotline_reads_inbox = True  # type: ignore[attr-defined]
+            self._client.start_urls = StartUrls(options.inbox, self._back, self._read_entries)
         self._jars = CookieJars(self._crawler, self._client.worker)
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         self._crawler.signals.connect(self._item_error, signals.item_error)
@@ -214,6 +219,17 @@ class Scheduler(BaseScheduler):
         self._started[same] = occurrence = self._started.get(same, -1) + 1
         return unfiltered(START, occurrence, *same)
 
+    def _read_entries(self, entries: Sequence[bytes]) -> Tasks:
+        """Of the inbox: each is a request of its own, as often as it is written there."""
+        make = getattr(self._spider, "make_request_from_data", request_of)
+
+        def task(request: Request) -> Task:
+            return self._task(request, self._fingerprint(request, None), "")
+
+        found = tasks_of(entries, make, task)
+        self._stats.inc_value("trotline/inbox", len(entries))
+        return found
+
     def _refuse(self, request: Request, parent: _Parent | None, why: str) -> None:
         self._stats.inc_value("trotline/not_stored")
         log.error(
@@ -281,7 +297,7 @@ class Scheduler(BaseScheduler):
         self._parents[request] = _START
 
     def start_is_over(self) -> None:
-        if not self._options.stay and not self._client.over:
+        if not self._options.stay and not self._options.inbox and not self._client.over:
             self._client.seal()
 
     async def start_may_go_on(self) -> None:
