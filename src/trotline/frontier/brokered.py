@@ -62,7 +62,14 @@ class BrokeredFrontier:
             await self._pump.publish()
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         leases = await self._books.lease(worker, limit, wait, pools)
         if not leases and (trouble := self._pump.wants) is not None:
             raise type(trouble)(trouble.what, hint=trouble.hint)

@@ -69,7 +69,14 @@ class RedisFrontier:
         }
         return [by_place[place] for place in range(len(tasks))]
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         if limit <= 0:
             return []
         loop = asyncio.get_running_loop()

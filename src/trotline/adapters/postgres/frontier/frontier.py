@@ -65,7 +65,14 @@ class PostgresFrontier:
             answers += await self._store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         await self._store.open()
         clock = asyncio.get_running_loop().time
         until = clock() + wait
