@@ -70,7 +70,7 @@ class BrokeredFrontier:
         pools: Sequence[str] = DIRECT,
         routes: Sequence[str] | None = None,
     ) -> list[Lease]:
-        leases = await self._books.lease(worker, limit, wait, pools)
+        leases = await self._books.lease(worker, limit, wait, pools, routes)
         if not leases and (trouble := self._pump.wants) is not None:
             raise type(trouble)(trouble.what, hint=trouble.hint)
         return leases
@@ -137,6 +137,9 @@ class BrokeredConsole:
 
     async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
         return await self._console.lane_views(names)
+
+    async def waiting_routes(self) -> dict[str, int]:
+        return await self._console.waiting_routes()
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         buried = await self._console.steer(state, lane)

@@ -1,6 +1,7 @@
 """F21: of a job with a queue per route, workers may take the tasks of some routes only."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,11 @@ from trotline.testing.frontier_contract.pacing import assert_polite, starts_of
 QUEUES = ("listing", "product")
 
 
-def split(rate: float = 10_000.0, concurrency: int = 10_000, **rules: object) -> LaneRules:
+def split(rate: float = 10_000.0, concurrency: int = 10_000, **rules: Any) -> LaneRules:
     return steady(rate, concurrency, queues=QUEUES, **rules)
 
 
-def some(route: str, count: int, lane: str = SHOP, **fields: object) -> list[Task]:
+def some(route: str, count: int, lane: str = SHOP, **fields: Any) -> list[Task]:
     return [task(f"https://{lane}/{route}/{n}", route=route, lane=lane, **fields) for n in range(count)]
 
 
