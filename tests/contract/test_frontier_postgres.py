@@ -1,4 +1,4 @@
-"""The frontier in PostgreSQL keeps F1 to F20: on Debian's server, on the wheel's, and behind pgbouncer."""
+"""The frontier in PostgreSQL keeps F1 to F21: on Debian's server, on the wheel's, and behind pgbouncer."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A brokered frontier, RabbitMQ with its books on Redis, keeps F1 to F20, with marked rows."""
+"""A brokered frontier, RabbitMQ with its books on Redis, keeps F1 to F21, with marked rows."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
@@ -20,6 +20,7 @@ class TestRabbitMQ(FrontierContract):
         "f4": "between bands of priorities (below 20, 50, 80, 101, above); within a band, in a window of 100,000 tasks",
         "f15": "lanes with more than 500 waiting tasks share one of 32 groups; a window full of slow lanes is full",
         "f17": "the weaker of two servers: what RabbitMQ loses stays counted as waiting, and the job does not finish",
+        "f21": "shelves are not kept by route: if tasks of a route that no worker takes fill the window, others wait on them",
         "f10": "a task on a shelf is counted, but cannot be looked up by its URL",
     }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from trotline.commands.budget import give_budget
+from trotline.commands.check_routes import check_routes
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.given_sink import as_sink
@@ -117,8 +118,11 @@ class App:
             await give_budget(opened.console, spider, None, None)
         return job
 
-    async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
-        """Visit pages of the spider's latest job until it is finished."""
+    async def work(
+        self, spider: Spider, *, slots: int = 16, max_pages: int | None = None, routes: Sequence[str] = ()
+    ) -> None:
+        """Visit pages of the spider's latest job until it is finished. `routes`: only of these."""
+        check_routes(spider, routes)
         check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
@@ -147,8 +151,10 @@ class App:
                 chance=components.open_chance(),
                 ways=keeper,
             )
-            worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
-            background = [asyncio.create_task(_beat(tools.frontier, worker, slots))]
+            worker = Worker(
+                worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages, routes=tuple(routes))
+            )
+            background = [asyncio.create_task(_beat(tools.frontier, worker, slots, tuple(routes)))]
             if keeper is not None:
                 background.append(asyncio.create_task(keeper.keep()))
             try:
@@ -202,10 +208,15 @@ class App:
         return self._opened[job.id]
 
 
-async def _beat(frontier: Frontier, worker: Worker, slots: int) -> None:
+async def _beat(frontier: Frontier, worker: Worker, slots: int, routes: tuple[str, ...]) -> None:
     """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
     about = WorkerInfo(
-        host=gethostname(), process=getpid(), slots=slots, cpu_cores=cpu_cores(), host_memory=host_memory()
+        host=gethostname(),
+        process=getpid(),
+        slots=slots,
+        routes=routes,
+        cpu_cores=cpu_cores(),
+        host_memory=host_memory(),
     )
     while True:
         await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))

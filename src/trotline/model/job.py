@@ -231,6 +231,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    routes: tuple[str, ...] = ()
+    """The routes whose tasks it takes; empty: all."""
     proxies_trouble: str = ""
     """Why its proxies file, or a list of it, cannot be used now; the last good one is in use. Empty: it can."""
     memory_limit: int = 0

@@ -4,7 +4,7 @@ A frontier that finds its lanes by name makes one of each queue (`queue_name`); 
 the number of the queue to it (`level_in`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from trotline.errors import FrontierError
 
@@ -103,3 +103,17 @@ def by_route(queues: Sequence[str], rows: Iterable[tuple[str, int]]) -> dict[str
         route = name.rpartition(MARK)[2]
         sums[route] = sums.get(route, 0) + count
     return {route: sums[route] for route in ("", *queues) if route in sums}
+
+
+def untaken(waiting: Mapping[str, int], taken: Collection[str]) -> str:
+    """A sentence about routes with waiting tasks that no worker takes; empty if there are none."""
+    left = [(route, count) for route, count in waiting.items() if count and route not in taken]
+    parts = [
+        f"{count:,} task{'' if count == 1 else 's'} of {f'route {route}' if route else 'other routes'}"
+        for route, count in left
+    ]
+    if not parts:
+        return ""
+    one = len(left) == 1 and left[0][0]
+    verb = "waits" if len(left) == 1 and left[0][1] == 1 else "wait"
+    return f"{', '.join(parts)} {verb}: no worker takes {'it' if one else 'them'}"

@@ -70,6 +70,7 @@ class Spider:
         limits: Limits | None = None,
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
+        queue_per_route: bool = False,
         give_up: timedelta = timedelta(minutes=30),
         deadline: str | timedelta | None = None,
         schedule: str | None = None,
@@ -122,6 +123,7 @@ class Spider:
         """Account pool -> its login handler."""
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts jobs."""
+        self._queue_per_route = check.instance("queue_per_route", queue_per_route, bool)
         self.routes: dict[str, Route] = {}
 
     @overload
@@ -209,7 +211,8 @@ class Spider:
             )
         self.routes[route.name] = route
         lanes = spider_checks.through(self.rules.lanes, route.pool)
-        self.rules = msgspec.structs.replace(self.rules, lanes=lanes)
+        queues = spider_checks.queues(self.name, self.routes) if self._queue_per_route else ()
+        self.rules = msgspec.structs.replace(self.rules, lanes=lanes, queues=queues)
         return route
 
     @property

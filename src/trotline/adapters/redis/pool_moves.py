@@ -122,7 +122,10 @@ async def finish_leaving(shard: Shard, home: Callable[[str], Shard], parcels: di
         marks[task.fingerprint] = f"g{name}.{open_grave(grave).died_at!r}"
         arrivals[home(lane)].append(task)
     for target, tasks in arrivals.items():
-        moves = [(task, 0.0, target.codec.level_of(task).to_bytes(LEVEL_BYTES, "little", signed=True) + _FRESH) for task in tasks]
+        moves = [
+            (task, 0.0, target.codec.level_of(task).to_bytes(LEVEL_BYTES, "little", signed=True) + _FRESH)
+            for task in tasks
+        ]
         await target.arrive(moves, lambda task: marks[task.fingerprint])
     if not parcels:
         return 0

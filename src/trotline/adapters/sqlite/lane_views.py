@@ -72,8 +72,6 @@ class LaneViews:
 
     def _views(self, rows: Sequence[route_queues.LaneTotals], now: Moment) -> list[LaneView]:
         return [
-            frontier_views.lane_view(
-                name, waiting, leased, STATES[wanted], decode_pace(packed), now, heeds=self._heeds
-            )
+            frontier_views.lane_view(name, waiting, leased, STATES[wanted], decode_pace(packed), now, heeds=self._heeds)
             for name, waiting, leased, wanted, packed in route_queues.merged(self._queues, rows)
         ]

@@ -12,8 +12,8 @@ from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PA
 from trotline.errors import FrontierGone
 from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult, pool_of
-from trotline.model.time import Moment
 from trotline.model.task import Task
+from trotline.model.time import Moment
 from trotline.rules import pace, route_queues
 from trotline.rules.counter_limits import MOST_NAMES, folded
 

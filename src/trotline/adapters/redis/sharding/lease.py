@@ -27,9 +27,7 @@ class ShardedLease:
         """Leases of each shard, divided by its ready lanes."""
         self._now = 0.0
 
-    async def lease(
-        self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = ""
-    ) -> LeaseResult:
+    async def lease(self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = "") -> LeaseResult:
         latest = await self._ask_all(worker, pools, queues)
         best = {number: result for number, result in latest.items() if result.best is not None}
         leases: list[Lease] = []
