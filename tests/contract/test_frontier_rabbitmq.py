@@ -20,7 +20,7 @@ class TestRabbitMQ(FrontierContract):
         "f4": "between bands of priorities (below 20, 50, 80, 101, above); within a band, in a window of 100,000 tasks",
         "f15": "lanes with more than 500 waiting tasks share one of 32 groups; a window full of slow lanes is full",
         "f17": "the weaker of two servers: what RabbitMQ loses stays counted as waiting, and the job does not finish",
-        "f21": "shelves are not kept by route: if tasks of a route that no worker takes fill the window, others wait on them",
+        "f21": "shelves are not kept by route: tasks of a route that no worker takes may fill the window for all",
         "f10": "a task on a shelf is counted, but cannot be looked up by its URL",
     }
 

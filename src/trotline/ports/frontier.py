@@ -58,9 +58,9 @@ class Frontier(Protocol):
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
          workers, and the job stays unfinished
-    F21  of a job with a queue per route (`LaneRules.queues`) a worker that names routes gets tasks of these only, however
-         many of other routes wait before them; those are left to other workers, and nothing of F13 changes. Within a
-         priority of a lane, F4 holds for each route by itself
+    F21  of a job with a queue per route (`LaneRules.queues`) a worker that names routes gets tasks of these only,
+         however many of other routes wait before them; those are left to other workers, and nothing of F13 changes.
+         Within a priority of a lane, F4 holds for each route by itself
 
     Chains (`Task.chain`):
 

@@ -94,7 +94,8 @@ class Shard:
     async def lease(
         self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = "", upto: int | None = None
     ) -> LeaseResult:
-        """`queues`: numbers of routes' queues. `upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
+        """`queues`: numbers of routes' queues. `upto`: no level beyond this one. Asked for nothing, it does the
+        housekeeping and tells what there is."""
         result = await self._try(worker, limit, pools, queues, upto)
         for prefix in result.stuck:
             await self._rescue(prefix)
@@ -116,7 +117,8 @@ class Shard:
         asked_at = asyncio.get_running_loop().time()
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
-            self._shards, self._number, "" if upto is None else upto, self._chance.random(), queues, *pools, again=False,
+            self._shards, self._number, "" if upto is None else upto, self._chance.random(), queues, *pools,
+            again=False,
         )  # fmt: skip
         result = await self._unpack(worker, reply, asked_at)
         self._lost.pop(worker, None)

@@ -11,7 +11,8 @@ async def in_flight(db: Connection, job: int, limit: int, redact: Sequence[str])
     """The longest first."""
     rows = await db.fetch(
         "SELECT h.body, p.name, h.worker, h.attempt, h.leased_at, h.starts_at, h.member"
-        " FROM held h JOIN lane l ON l.id = h.lane JOIN pace p ON p.id = l.pace WHERE h.job = $1 ORDER BY h.leased_at, h.token LIMIT $2",
+        " FROM held h JOIN lane l ON l.id = h.lane JOIN pace p ON p.id = l.pace"
+        " WHERE h.job = $1 ORDER BY h.leased_at, h.token LIMIT $2",
         job,
         max(0, limit),
     )

@@ -90,7 +90,8 @@ class Turn:
         return [self.keep(tuple(row)).id for row in rows]
 
     async def lock_for(self, tasks: Iterable[Task], ids: Iterable[int] = ()) -> None:
-        """The same for the lanes of these tasks, for `lane_of`; creates those that are missing. `ids`: lock these, too."""
+        """The same for the lanes of these tasks, for `lane_of`; creates those that are missing.
+        `ids`: lock these, too."""
         await self._lock_named({self._queue_of(task) for task in tasks}, ids)
 
     async def lock_named(self, lane: str) -> list[LaneRow]:
