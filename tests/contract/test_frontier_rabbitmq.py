@@ -16,6 +16,10 @@ pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
 
 
 class TestRabbitMQ(FrontierContract):
+    gaps: ClassVar[Mapping[str, str]] = {
+        "f21_lanes_do_not_starve_each_other_within_a_route": "tasks on shelves are not kept by route",
+        "f21_operators_see_a_lane_once_and_what_waits_by_route": "tasks on shelves are not counted by route",
+    }
     marks: ClassVar[Mapping[str, str]] = {
         "f4": "between bands of priorities (below 20, 50, 80, 101, above); within a band, in a window of 100,000 tasks",
         "f15": "lanes with more than 500 waiting tasks share one of 32 groups; a window full of slow lanes is full",

@@ -70,7 +70,13 @@ class BrokeredFrontier:
         pools: Sequence[str] = DIRECT,
         routes: Sequence[str] | None = None,
     ) -> list[Lease]:
-        leases = await self._books.lease(worker, limit, wait, pools, routes)
+        leases: list[Lease] = []
+        if routes is not None:
+            # Shelves are not kept by route: tasks of these may be behind others, of which there are enough.
+            leases = await self._books.lease(worker, limit, 0.0, pools, routes)
+            while not leases and await self._pump.supply_more():
+                leases = await self._books.lease(worker, limit, 0.0, pools, routes)
+        leases = leases or await self._books.lease(worker, limit, wait, pools, routes)
         if not leases and (trouble := self._pump.wants) is not None:
             raise type(trouble)(trouble.what, hint=trouble.hint)
         return leases
