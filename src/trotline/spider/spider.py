@@ -75,6 +75,7 @@ class Spider(Hooked):
         archive: str = "all",
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
+        queue_per_route: bool = False,
         give_up: timedelta = timedelta(minutes=30),
         deadline: str | timedelta | None = None,
         schedule: str | None = None,
@@ -132,6 +133,7 @@ class Spider(Hooked):
         """Account pool -> its login handler."""
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts jobs."""
+        self._queue_per_route = check.instance("queue_per_route", queue_per_route, bool)
         self.routes: dict[str, Route] = {}
         self.hooks = Hooks()
         self.merging: Merging | None = None
@@ -274,7 +276,8 @@ class Spider(Hooked):
         request_checks.accounts_have_cookies(check, route.pool, keeps=route.keeps_cookies)
         self.routes[route.name] = route
         lanes = spider_checks.through(self.rules.lanes, route.pool)
-        self.rules = msgspec.structs.replace(self.rules, lanes=lanes)
+        queues = spider_checks.queues(self.name, self.routes) if self._queue_per_route else ()
+        self.rules = msgspec.structs.replace(self.rules, lanes=lanes, queues=queues)
         return route
 
     @property
