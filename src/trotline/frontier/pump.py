@@ -177,7 +177,7 @@ class Pump:
         return look.stale > 0 or self._publishing.locked()
 
     async def supply_more(self) -> bool:
-        """Move some more tasks to the queues, as far as there is room: none of those there are for the worker that asks.
+        """Move some more tasks to the queues, as far as there is room: those there are not for the worker that asks.
         False if nothing was moved."""
         async with self._receiving:
             await self._acknowledge()
