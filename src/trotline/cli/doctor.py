@@ -164,7 +164,10 @@ def _packages() -> Iterator[Check]:
             missing.append(f"{name}: {error}")
     for text in missing:
         yield Check(
-            what="packages", state="fail", found=text, advice="Install it again: pip install --force-reinstall trotline"
+            what="packages",
+            state="fail",
+            found=text,
+            advice="Install it again, in your clone of Trotline: pip install --force-reinstall .",
         )
     if not missing:
         from importlib.metadata import version
@@ -175,7 +178,7 @@ def _packages() -> Iterator[Check]:
             what="parquet",
             state="warn",
             found="pyarrow is not installed",
-            advice="For .parquet: pip install trotline[parquet]",
+            advice="For .parquet, in your clone of Trotline: pip install '.[parquet]'",
         )
 
 

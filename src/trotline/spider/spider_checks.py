@@ -189,7 +189,7 @@ class Checks:
         package, extra = EXTRA.get(client, ("", ""))
         if package and find_spec(package) is None:
             what = f'{field}="{client}" needs the package {package}, which is not installed here'
-            raise self.refuse(what, f"Install it: pip install 'trotline[{extra}]'")
+            raise self.refuse(what, f"Install it, in your clone of Trotline: pip install '.[{extra}]'")
         return client
 
     def archive(self, field: str, given: Any) -> ArchiveChoice:
