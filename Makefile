@@ -106,6 +106,8 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
+	$(BIN)/python -m tests.e2e.broker_soak --broker rabbitmq
+	$(BIN)/python -m tests.e2e.broker_soak --broker sqs
 	$(BIN)/python -m tests.e2e.chain_soak
 	$(BIN)/python -m tests.e2e.account_soak
 	$(BIN)/python -m tests.e2e.doc_closures

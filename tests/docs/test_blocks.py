@@ -20,9 +20,12 @@ import pytest
 from tests.docs.console import trotline
 from tests.docs.pages import DOCS, ROOT, Block, all_blocks, blocks
 from trotline import Page, Spider
+from trotline.ports.inbox import Inbox
 from trotline.testing import DemoShop, visit
+from trotline.testing.rabbitmq_server import rabbitmq
 from trotline.testing.redis_server import redis
 from trotline.testing.shop.account import PASSWORD, USER
+from trotline.testing.sqs_server import CREDENTIALS, sqs
 
 IN_TUTORIALS = {
     "README.md",
@@ -197,6 +200,49 @@ def a_producer(reader: Reader, text: str) -> None:
     with redis() as server:
         reader.execute(text.replace("redis://localhost:6379/0", server.url))
         assert server.command("LLEN", "wanted") == b":2\r\n"
+
+
+@runner("docs/how-to/add-tasks-from-any-program.md 2")
+def a_producer_for_rabbitmq(reader: Reader, text: str) -> None:
+    from trotline.adapters.amqp.inbox import AmqpInbox
+
+    with rabbitmq() as server:
+        assert taken(lambda: AmqpInbox(f"{server.url}/?inbox=wanted")) == ()
+        reader.execute(text.replace("amqp://guest:guest@localhost/%2F", f"{server.url}/%2F"))
+        assert taken(lambda: AmqpInbox(f"{server.url}/?inbox=wanted")) == (
+            f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
+        )
+
+
+@runner("docs/how-to/add-tasks-from-any-program.md 3")
+def a_producer_for_sqs(reader: Reader, text: str) -> None:
+    from trotline.adapters.sqs.inbox import SqsInbox
+
+    with sqs() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": server.endpoint}.items():
+            patch.setenv(name, value)
+        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == ()
+        reader.execute(text)
+        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == (
+            f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
+        )
+
+
+def taken(opened: Callable[[], Inbox]) -> tuple[bytes, ...]:
+    """What the inbox has; they are removed."""
+
+    async def take() -> tuple[bytes, ...]:
+        inbox = opened()
+        try:
+            batch = await inbox.take()
+            if batch is None:
+                return ()
+            assert await inbox.done(batch, {})
+            return batch.entries
+        finally:
+            await inbox.close()
+
+    return asyncio.run(take())
 
 
 @runner("docs/how-to/use-the-queue.md 1")
