@@ -6,6 +6,10 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
+# What the environment of `make demo` and the image contain. Without scrapy: the add-on is used from a Scrapy project,
+# which has its own.
+EXTRAS := $(addprefix --extra=,fleet rabbitmq sqs s3 parquet pydantic browser web xpath merge metrics otel)
+
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -122,10 +126,10 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra sqs --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
-	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
 	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
 
 clean:

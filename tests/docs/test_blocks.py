@@ -170,11 +170,12 @@ for _name in (
     RUNNERS[_name] = executes
 
 for _name in (
+    "docs/how-to/cookies-and-headers.md 1",
     "docs/how-to/look-like-a-browser.md 1",
     "docs/how-to/recrawl.md 1",
     "docs/how-to/schedules-and-coordinator.md 1",
     "docs/how-to/write-a-spider.md 2",
-    "docs/how-to/send-forms-and-json.md 3",
+    "docs/how-to/send-forms-and-json.md 4",
 ):
     RUNNERS[_name] = crawls
 
@@ -186,6 +187,21 @@ for _name in (
     "docs/reference/torture-server.md 1",
 ):
     RUNNERS[_name] = calls_its_functions
+
+
+@runner("docs/how-to/hooks.md 1")
+def hooks(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["found_on"] for row in rows)
+
+
+@runner("docs/how-to/hooks.md 2")
+def a_record_that_is_split(reader: Reader, text: str) -> None:
+    module = reader.execute(text, shop=Spider("split"))
+    variants = module["variants"]
+    assert callable(variants)
+    assert [one["sku"] for one in variants({"sku": "T1", "sizes": ["S", "M"]})] == ["T1-S", "T1-M"]
 
 
 @runner("docs/how-to/chains.md 1")
@@ -295,6 +311,13 @@ def a_search(reader: Reader, text: str) -> None:
     assert {row["sku"] for row in rows} == {
         each.sku for each in reader.shop.truth if each.category == "tea" or "tea" in each.title.lower()
     }
+
+
+@runner("docs/how-to/send-forms-and-json.md 3")
+def a_form(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert rows
+    assert all("teapot" in str(row["title"]).lower() for row in rows)
 
 
 @runner("docs/how-to/send-forms-and-json.md 2")

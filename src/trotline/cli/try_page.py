@@ -210,6 +210,8 @@ async def _attempt(
     from trotline.commands import try_account
     from trotline.commands.try_page import Trier
     from trotline.config import components
+    from trotline.spider import hook_calls
+    from trotline.spider.hooks import WorkerHandle
 
     if why := pool_names.refusal(task.pool, book.listed):
         raise SettingsError(why)
@@ -233,7 +235,10 @@ async def _attempt(
             used = logged_in = try_account.AccountFetcher(fetcher, account, proxy)
             await try_account.log_in(spider, account, logged_in)
         gate = components.open_gate(spider, book.listed)
-        return await Trier(spider, used, gate, robots, guard, way).attempt(route, task)
+        await hook_calls.on_start(spider.hooks.on_start, WorkerHandle("try", "try"))
+        trial = await Trier(spider, used, gate, robots, guard, way).attempt(route, task)
+        await hook_calls.on_finish(spider.hooks.on_finish, WorkerHandle("try", "try", "finished"))
+        return trial
     finally:
         await fetcher.close()
 

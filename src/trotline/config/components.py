@@ -102,6 +102,8 @@ def open_fetcher(
         insecure_hosts=spider.insecure_hosts,
         spider=spider.name,
         timings=timings,
+        keeps_cookies=spider.keeps_cookies,
+        routes={name: route.request for name, route in spider.routes.items() if route.request is not None},
     )
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:
@@ -113,6 +115,14 @@ def open_fetcher(
     return FetcherByClient(
         plain, browser, spider.client, {route.name: route.client for route in spider.routes.values()}
     )
+
+
+def public_headers(spider: "Spider") -> tuple[tuple[str, str], ...]:
+    """What the default client sends with every request of the spider, without secrets."""
+    from trotline.adapters.http.fetcher import ACCEPT, ACCEPT_ENCODING
+
+    own = {"User-Agent": user_agent(spider), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+    return tuple({**own, **spider.headers}.items())
 
 
 def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":

@@ -41,6 +41,15 @@ def inbox_url(text: Any) -> str:
     return backend.inbox.parse(text)
 
 
+def archive_url(text: Any) -> str:
+    """Where raw responses go."""
+    scheme, _ = split(text)
+    backend = backends.find(text) if scheme else None
+    if backend is None or backend.archive is None:
+        raise ValueError(f"{redaction.place(text)!r} is not an archive; write {backends.archive_forms()}")
+    return backend.archive.parse(text)
+
+
 def has_password(text: str) -> bool:
     """Does a server's URL carry a password, before its host or in its query?"""
     scheme, rest = split(text) if text.strip() else ("", "")

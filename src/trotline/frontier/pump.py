@@ -176,6 +176,19 @@ class Pump:
         # If this client publishes just now, wait for it.
         return look.stale > 0 or self._publishing.locked()
 
+    async def supply_more(self) -> bool:
+        """Move some more tasks to the queues, as far as there is room: those there are not for the worker that asks.
+        False if nothing was moved."""
+        async with self._receiving:
+            await self._acknowledge()
+            if self._in.rests():
+                return False
+            try:
+                return (await self._round(await self._books.shelves()))[0] > 0
+            except FrontierError as error:
+                self._in.failed(error)
+                return False
+
     async def drain(self, lane: str) -> bool:
         """Move messages of this lane's shelves, whether there is room or not; False if there are none left."""
         async with self._receiving:

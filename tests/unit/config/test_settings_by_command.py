@@ -24,7 +24,7 @@ import os
 
 from trotline import Spider
 
-shop = Spider("shop", pool="default" if os.environ.get("POOLED") else "")
+shop = Spider("shop", queue_per_route=True, pool="default" if os.environ.get("POOLED") else "")
 
 
 @shop.page(seeds=["https://shop.example/"])
@@ -43,7 +43,8 @@ OTHER = {
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
     "bandwidth": "5Mbit",
     "storage_patience": "8s", "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9",
-    "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu", "metrics": "9400",
+    "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu", "routes": "page",
+    "metrics": "9400",
     "log_format": "json", "log_level": "debug", "otel": "http://127.0.0.1:4318", "otel_sample": "0.5",
 }  # fmt: skip
 """For each setting a value that is not the default."""
@@ -51,6 +52,7 @@ WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
     "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "shell": ["https://shop.example/", "--spider", "shop.py", "-c", "page"],
     "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
@@ -145,7 +147,7 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     beside = {"TROTLINE_PROXY": OTHER["proxy"]} if setting == "proxy_mode" else {}
     if setting in ("pools", "regions"):
         beside = {"TROTLINE_PROXIES": OTHER["proxies"]}
-    if setting == "proxies" and command == "try":
+    if setting == "proxies" and command in ("try", "shell"):
         # The proxies of another file.
         beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
     if command == "write":
