@@ -34,6 +34,7 @@ COMMANDS = {
     "new": ("new", "Write a spider file that is ready to run."),
     "try": ("try_page", "Fetch one page and show what the spider makes of it."),
     "shell": ("shell", "Look at a page in an interactive session."),
+    "fetch": ("fetch", "Fetch a list of URLs: title, text, links, Markdown as JSON lines."),
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),

@@ -28,6 +28,7 @@ USED: dict[str, frozenset[str]] = {
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
     "try": frozenset(_GUARD | {"proxies"}),
+    "fetch": frozenset(_GUARD | _PLACES | {"inbox", "proxies", "processes", "slots", "memory"}),
     "shell": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""
