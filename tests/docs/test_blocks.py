@@ -423,3 +423,14 @@ def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, mon
         monkeypatch.setenv(key, value)
 
     RUNNERS[name](Reader(tmp_path, shop), BLOCKS[name].text)
+
+
+def test_the_recipe_of_the_docs_runs(shop: DemoShop, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, shop)
+    [recipe] = blocks(DOCS / "how-to" / "recipes.md", "toml")
+    reader.write("teas.toml", recipe.text.replace('pace = "5/s"', 'pace = "200/s"'))
+    code, said = trotline(tmp_path, "run", "teas.toml", "--allow-private", "--out", "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert code == 0, said
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["title"] and row["name"] for row in rows)

@@ -131,7 +131,7 @@ def _no_such_command(name: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, COMMANDS, n=1)
-    if name.endswith(".py"):
+    if name.endswith((".py", ".toml")):
         return f"No such command {name!r}. Did you mean: trotline run {name}"
     return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
