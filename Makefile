@@ -118,7 +118,7 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra browser --extra web --extra metrics --extra otel --extra xpath --extra markdown -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra browser --extra web --extra metrics --extra otel --extra xpath --extra markdown --extra images -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
 	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
