@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import xxhash
 from redis import Redis
+from tests.contract.brief_contract import BRIEF_CONTRACT
 from tests.contract.redis_servers import RedisBench, ValkeyBench, server
 
 from trotline.adapters.redis.connect import connect
@@ -50,7 +51,7 @@ class SiteBench(SeenBench, ValkeyBench):
     memory = SITE
 
 
-class TestBloom(FrontierContract):
+class TestBloom(BRIEF_CONTRACT):  # type: ignore[misc]
     @pytest.fixture
     async def bench(self) -> AsyncIterator[RedisBench]:
         bench = SeenBench()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from trotline.commands.budget import give_budget
+from trotline.commands.check_routes import check_routes
 from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import seed
 from trotline.config import backends, components
@@ -136,14 +137,17 @@ class App:
             await give_budget(opened.console, spider, None, None)
         return job
 
-    async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
-        """Visit pages of the spider's latest job until it is finished."""
+    async def work(
+        self, spider: Spider, *, slots: int = 16, max_pages: int | None = None, routes: Sequence[str] = ()
+    ) -> None:
+        """Visit pages of the spider's latest job until it is finished. `routes`: only of these."""
+        check_routes(spider, routes)
         if self._sink is None:
             raise SettingsError(
                 "this App has no sink: records would be lost",
                 hint='Give App(sink="rows.jsonl"), or take them: app.records(spider)',
             )
-        await self._work(spider, self._sink, slots, max_pages)
+        await self._work(spider, self._sink, slots, max_pages, routes=tuple(routes))
 
     async def records(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> AsyncIterator[Record]:
         """Start or resume a job and give its records while it runs: `async for record in app.records(spider)`.
@@ -170,6 +174,7 @@ class App:
         slots: int,
         max_pages: int | None,
         started: Callable[[Worker], None] = lambda worker: None,
+        routes: tuple[str, ...] = (),
     ) -> None:
         check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
@@ -199,9 +204,10 @@ class App:
                 chance=components.open_chance(),
                 ways=keeper,
             )
-            worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
+            policy = WorkerPolicy(slots=slots, max_pages=max_pages, routes=routes)
+            worker = Worker(worker_name(0), spider, tools, policy)
             started(worker)
-            background = [asyncio.create_task(_beat(tools.frontier, worker, slots))]
+            background = [asyncio.create_task(_beat(tools.frontier, worker, slots, routes))]
             if keeper is not None:
                 background.append(asyncio.create_task(keeper.keep()))
             try:
@@ -259,10 +265,15 @@ class App:
         return self._opened[job.id]
 
 
-async def _beat(frontier: Frontier, worker: Worker, slots: int) -> None:
+async def _beat(frontier: Frontier, worker: Worker, slots: int, routes: tuple[str, ...]) -> None:
     """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
     about = WorkerInfo(
-        host=gethostname(), process=getpid(), slots=slots, cpu_cores=cpu_cores(), host_memory=host_memory()
+        host=gethostname(),
+        process=getpid(),
+        slots=slots,
+        routes=routes,
+        cpu_cores=cpu_cores(),
+        host_memory=host_memory(),
     )
     while True:
         await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))

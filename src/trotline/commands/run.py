@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trotline.commands import inbox
+from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
@@ -69,6 +69,7 @@ async def run(
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
     components.check_tracer(settings.otel)
     await inbox.check(settings.inbox)
+    await archive.check(settings.archive)
     async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
         return await _run_job(plan, spider, show, launched, metrics)
 

@@ -130,6 +130,14 @@ def open_file_store(files: "Files") -> "FileStore":
     return FolderStore(files)
 
 
+def public_headers(spider: "Spider") -> tuple[tuple[str, str], ...]:
+    """What the default client sends with every request of the spider, without secrets."""
+    from trotline.adapters.http.fetcher import ACCEPT, ACCEPT_ENCODING
+
+    own = {"User-Agent": user_agent(spider), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+    return tuple({**own, **spider.headers}.items())
+
+
 def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
     """With a shared cache, robots.txt is fetched once for all workers."""
     from trotline.adapters.http.robots import RobotsTxt

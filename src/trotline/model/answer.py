@@ -10,6 +10,9 @@ from trotline.model.time import Seconds
 CUT_SHORT = "body cut short"
 """Prefix of the note of an answer whose body was truncated at a limit."""
 
+FROM_ARCHIVE = "answered from the archive"
+"""The note of an answer that was not fetched (`--cache`)."""
+
 
 class Timing(msgspec.Struct, frozen=True):
     """Seconds by phase; 0 for phases that did not happen (a keep-alive connection does not resolve or connect)."""

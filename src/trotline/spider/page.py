@@ -8,10 +8,10 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from trotline.model.answer import Answer
-from trotline.model.harvest import Follow
+from trotline.model.harvest import Artifact, Follow
 from trotline.model.record import Record
 from trotline.model.task import NORMAL, Task
-from trotline.rules import charset, urls
+from trotline.rules import artifacts, charset, urls
 from trotline.rules.session_pinning import name_of
 from trotline.rules.task_fields import PLAIN, checked, shown
 from trotline.rules.task_fields import url as url_text
@@ -46,6 +46,7 @@ class Page:
     __slots__ = (
         "_base",
         "_encoding",
+        "_kept",
         "_route",
         "_task",
         "_text",
@@ -76,6 +77,7 @@ class Page:
         self._text: str | None = None
         self._encoding: str | None = None
         self._base: str | None = None
+        self._kept: list[Artifact] | None = None
 
     # The task
 
@@ -118,6 +120,19 @@ class Page:
     def task_id(self) -> str:
         """The id of the page's task in the CLI."""
         return self._task.id
+
+    def keep(self, name: str, data: bytes | str, content_type: str = "application/octet-stream") -> str:
+        """Keep a file in the archive (`--archive`); its address is for a field of the record. `trotline archive get
+        ADDRESS` gives it back."""
+        kept = artifacts.artifact(name, data, content_type)
+        self._kept = [*(self._kept or ()), kept]
+        artifacts.check_total(self._kept)
+        return kept.address
+
+    @property
+    def kept(self) -> "list[Artifact]":
+        """What `keep` has got so far."""
+        return self._kept or []
 
     def of(self, route: "Route") -> "Page":
         """The page with its route: the default of the links that it follows."""

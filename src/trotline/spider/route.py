@@ -8,6 +8,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.task import NORMAL, Task
+from trotline.rules.archive_choice import ArchiveChoice
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
 from trotline.spider.task_drafts import Draft, draft
@@ -27,6 +28,7 @@ class Route:
 
     __slots__ = (
         "_given",
+        "archive",
         "client",
         "conditional",
         "handler",
@@ -57,6 +59,7 @@ class Route:
         pool: str = "",
         client: Client = Client.PLAIN,
         request: RouteRequest | None = None,
+        archive: ArchiveChoice | None = None,
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -75,6 +78,8 @@ class Route:
         """The HTTP client of the route's tasks."""
         self.request = request
         """Headers and cookies of the route's own; None: those of the spider."""
+        self.archive = spider.archive if archive is None else archive
+        """Which of its pages are archived."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""

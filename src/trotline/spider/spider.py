@@ -10,6 +10,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
+from trotline.model.merge import AuthorKey
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.secret import Secret
@@ -27,6 +28,7 @@ from trotline.spider import files as file_route
 from trotline.spider import request_checks, spider_checks
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.hooks import Hooked, Hooks
+from trotline.spider.merging import Merging, merge_rule, merging
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.scrapy_names import SPIDER, hinted
@@ -72,8 +74,10 @@ class Spider(Hooked):
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
+        archive: str = "all",
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
+        queue_per_route: bool = False,
         give_up: timedelta = timedelta(minutes=30),
         deadline: str | timedelta | None = None,
         schedule: str | None = None,
@@ -123,6 +127,8 @@ class Spider(Hooked):
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Accepted content types; others are dropped before their body."""
+        self.archive = check.archive("archive", archive)
+        """Which of its pages are archived, where `--archive` is set."""
         self.blocked = check.validators("blocked", blocked)
         self.logged_out = check.logged_out(logged_out)
         """Does a page of an account say that its session has ended?"""
@@ -130,6 +136,7 @@ class Spider(Hooked):
         """Account pool -> its login handler."""
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts jobs."""
+        self._queue_per_route = check.instance("queue_per_route", queue_per_route, bool)
         self.routes: dict[str, Route] = {}
         self.hooks = Hooks()
         self.files = file_route.checked(check, files)
@@ -137,6 +144,8 @@ class Spider(Hooked):
         if self.files is not None:
             # An empty file is a file.
             self.page(name=FILE_ROUTE, status=200, client="plain")(file_route.read_file)
+        self.merging: Merging | None = None
+        """Its own rule for `trotline merge`."""
 
     @overload
     def page(self, handler: Handler, /) -> Route: ...
@@ -159,6 +168,7 @@ class Spider(Hooked):
         headers: Mapping[str, str | Secret] | None = None,
         user_agent: str | None = None,
         cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -178,6 +188,7 @@ class Spider(Hooked):
         headers: Mapping[str, str | Secret] | None = None,
         user_agent: str | None = None,
         cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
@@ -185,8 +196,9 @@ class Spider(Hooked):
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
         keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
-        instead of the spider's. `client`: the HTTP client of its tasks, instead of the spider's. `headers` and
-        `user_agent` of its requests, besides the spider's. `cookies`: False for none, "route" for a jar of its own.
+        instead of the spider's. `client`: the HTTP client of its tasks, `archive`: which of its pages are archived,
+        instead of the spider's. `headers` and `user_agent` of its requests, besides the spider's. `cookies`: False for
+        none, "route" for a jar of its own.
         """
 
         def make(handler: Handler) -> Route:
@@ -205,6 +217,7 @@ class Spider(Hooked):
                 pool=check.pool("pool", pool),
                 client=self.client if client is None else check.client("client", client),
                 request=request_checks.route_request(check, chosen, headers, user_agent, cookies),
+                archive=self.archive if archive is None else check.archive("archive", archive),
             )
             check.own_identity(route.client, user_agent, headers or {})
             return self._add(route)
@@ -225,6 +238,42 @@ class Spider(Hooked):
 
         return make
 
+    @overload
+    def merge(self, handler: AuthorKey, /) -> AuthorKey: ...
+    @overload
+    def merge(
+        self,
+        handler: None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Callable[[AuthorKey], AuthorKey]: ...
+    def merge(
+        self,
+        handler: AuthorKey | None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> AuthorKey | Callable[[AuthorKey], AuthorKey]:
+        """Make a function the rule for which records are one thing: `@spider.merge`. It gets a `Record`; records with
+        the same answer are one thing, None is no answer.
+
+        `by`: criteria besides the function. `prefer`: field -> which source's value counts. `more`: `text`,
+        `merge_from`, `review_from`, `within_site` (docs/reference/spider.md).
+        """
+        whose = f"spider {self.name!r}, merge"
+        rule = merge_rule(whose, by=by, prefer=prefer or {}, **more)
+
+        def make(handler: AuthorKey) -> AuthorKey:
+            self.merging = merging(whose, rule, handler)
+            return handler
+
+        return make if handler is None else make(handler)
+
     def _add(self, route: Route) -> Route:
         if route.name in self.routes:
             raise SpiderRefused(
@@ -235,7 +284,8 @@ class Spider(Hooked):
         request_checks.accounts_have_cookies(check, route.pool, keeps=route.keeps_cookies)
         self.routes[route.name] = route
         lanes = spider_checks.through(self.rules.lanes, route.pool)
-        self.rules = msgspec.structs.replace(self.rules, lanes=lanes)
+        queues = spider_checks.queues(self.name, self.routes) if self._queue_per_route else ()
+        self.rules = msgspec.structs.replace(self.rules, lanes=lanes, queues=queues)
         return route
 
     @property

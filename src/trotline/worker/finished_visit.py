@@ -10,6 +10,8 @@ import msgspec
 
 from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
+from trotline.model.archive import Capture
+from trotline.model.harvest import Artifact
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
@@ -81,6 +83,12 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     request: Request = _NOT_SENT
     member: MemberResult = MemberResult.UNUSED
     """The result for the lease's member of a proxy pool."""
+    captures: tuple[Capture, ...] = ()
+    """For the archive: its response, and what the handler kept."""
+    archive: str = ""
+    """The id of its response in the archive, or why it is not there."""
+    kept: tuple[Artifact, ...] = ()
+    """What the handler kept (`page.keep`); `captures` has it when the visit is finished."""
     lift: tuple[int, ...] = ()
     """Members that were banned for this page: it was not their fault."""
 
@@ -140,6 +148,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             records=len(self.records),
             children=len(self.links.tasks),
             moved_to=redaction.text(whole(request.moved_to)) if request.moved_to else "",
+            archive=self.archive,
         )
 
     def settlement(self, named: set[str] | None = None) -> Settlement:

@@ -29,6 +29,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Proxy pools whose tasks this worker takes; empty: all."""
     regions: tuple[str, ...] = ()
     """Regions whose pools this worker serves; empty: all."""
+    routes: tuple[str, ...] = ()
+    """Routes whose tasks this worker takes; empty: all."""
 
 
 class WorkerPolicy(WorkerSettings, frozen=True, kw_only=True):

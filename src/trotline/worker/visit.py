@@ -32,6 +32,7 @@ from trotline.spider.spider import Spider
 from trotline.worker import new_tasks, sitemaps
 from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
+from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.marked import Marked, RobotsMarked
@@ -43,6 +44,9 @@ log = logging.getLogger("trotline.visit")
 
 _RECORDS_COMPARED = 20
 """Records of a page that are part of its text when it is compared with other pages."""
+
+
+NO_ARCHIVE = "page.keep needs an archive: --archive URL"
 
 
 class Visitor:
@@ -57,6 +61,7 @@ class Visitor:
         self._parts = parts
         self._sessions = ProcessSessions(parts)
         self._clients = None if spider.when_blocked is None else ClientChoice()
+        self._captures = None if parts.archive is None else Captures(spider, parts.job, parts.request_headers)
         self._sitemaps = SitemapVisitor(spider, parts, self._marked, self._clients)
 
     async def visit(self, lease: Lease) -> FinishedVisit:
@@ -91,7 +96,8 @@ class Visitor:
                 return self._not_allowed(lease, permission)
             delay = permission.delay
         if of_sitemap:
-            return await self._sitemaps.visit(lease, delay, way)
+            visit = await self._sitemaps.visit(lease, delay, way)
+            return visit if self._captures is None else msgspec.structs.replace(visit, archive=SITEMAP)
         return await self._ask(lease, delay, way, account)
 
     def _into_pool(self, task: Task) -> Snooze | None:
@@ -144,8 +150,12 @@ class Visitor:
             self._clients.passed(lease)
         request = request_of(answer, verdict, took, answered, self._parts.meter.now())
         if lease.member and visit.member is MemberResult.UNUSED:
-            return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
-        return msgspec.structs.replace(visit, request=request)
+            visit = msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
+        else:
+            visit = msgspec.structs.replace(visit, request=request)
+        if self._captures is None:
+            return visit
+        return self._captures.added(visit, asked, answer, account.account.name if account else "")
 
     async def _before_request(self, lease: Lease, task: Task) -> Task | FinishedVisit:
         """What is sent, after the hooks of the spider. The task of the lease stays: it is what is stored."""
@@ -277,6 +287,8 @@ class Visitor:
             if blocked := self._says_blocked(lease, page):
                 return self._blocked(lease, blocked, feedback)
             got = await self._harvest(lease, route, page)
+            if page.kept and self._captures is None:
+                raise HandlerFailed(NO_ARCHIVE)
         except HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
             return _failed(lease, failed, feedback)
@@ -301,6 +313,7 @@ class Visitor:
             is_listing=not self._parts.field_stats.met_records and route.is_listing,
             feedback=feedback,
             seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
+            kept=tuple(page.kept) if page.kept else (),
         )
 
     def _filter(self, lease: Lease, page: Page, got: Harvest) -> GateResult:

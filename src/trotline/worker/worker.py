@@ -194,7 +194,7 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools)
+            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools, self._policy.routes or None)
         except FrontierGone:
             raise
         except FrontierError as error:

@@ -22,13 +22,14 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules import route_queues
 
 LOOK: Seconds = 1.0
 """A waiting worker polls again after this at the latest."""
 
 
 class RedisFrontier:
-    """Keeps F1 to F20, and C1 to C7, with one script per call."""
+    """Keeps F1 to F21, and C1 to C7, with one script per call."""
 
     def __init__(self, parts: JobShards) -> None:
         self._parts = parts
@@ -69,9 +70,17 @@ class RedisFrontier:
         }
         return [by_place[place] for place in range(len(tasks))]
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         if limit <= 0:
             return []
+        queues = ",".join(map(str, route_queues.wanted(self._parts.job.rules.queues, routes)))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
@@ -79,7 +88,7 @@ class RedisFrontier:
             await self._sharded_settle.repeat()
             if self._supply is not None:
                 await self._supply(limit)
-            result = await self._lease(worker, limit, pools)
+            result = await self._lease(worker, limit, pools, queues)
             left = until - loop.time()
             if not result.leases and not self._checked:
                 await self._check_shelf()
@@ -100,15 +109,15 @@ class RedisFrontier:
             )
         self._checked = True
 
-    async def _lease(self, worker: str, limit: int, pools: Sequence[str]) -> LeaseResult:
+    async def _lease(self, worker: str, limit: int, pools: Sequence[str], queues: str) -> LeaseResult:
         several = self._parts.several
         source = self._sharded_lease if several else self._shards[0]
         if several and not (limit := await self._parts.budgets.left(limit)):
             # Rescuing a dead worker's leases may make room again.
-            result = await source.lease(worker, 0, pools)
+            result = await source.lease(worker, 0, pools, queues)
             return LeaseResult(result.leases, result.pause, over=True)
         while True:
-            result = await source.lease(worker, limit, pools)
+            result = await source.lease(worker, limit, pools, queues)
             if result.leases or not result.parked:
                 return result
 

@@ -25,6 +25,7 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules import route_queues
 
 HOUSEKEEPING: Seconds = 1.0
 """How often a worker checks for dead ones, and records its own heartbeat."""
@@ -41,7 +42,7 @@ _LOCKED_FOR: Seconds = 2.0
 
 
 class PostgresFrontier:
-    """Keeps F1 to F20, and C1 to C7, with one transaction per call."""
+    """Keeps F1 to F21, and C1 to C7, with one transaction per call."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -65,11 +66,18 @@ class PostgresFrontier:
             answers += await self._store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         await self._store.open()
         clock = asyncio.get_running_loop().time
         until = clock() + wait
-        pools = tuple(dict.fromkeys(pools))
+        pools = route_queues.keys_of(self._store.job.rules.queues, pools, routes)
         wakeups, waiting = self._store.wakeups, False
         try:
             while True:

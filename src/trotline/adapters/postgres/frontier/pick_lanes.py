@@ -85,7 +85,7 @@ async def pick(turn: Turn, pools: Sequence[str], limit: int, *, ignore_due: bool
         return None
     turn.now = rows[0][12]
     rows.sort(key=lambda row: (row[9], row[10], row[11]))
-    lanes = [turn.keep(LaneRow(row[:9])) for row in rows]
+    lanes = [turn.keep(row[:9]) for row in rows]
     for lane in lanes:
         lane.touched = False
     return Batch(lanes, rows[0][13], rows[0][14])
