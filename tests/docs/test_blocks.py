@@ -204,6 +204,39 @@ def a_record_that_is_split(reader: Reader, text: str) -> None:
     assert [one["sku"] for one in variants({"sku": "T1", "sizes": ["S", "M"]})] == ["T1-S", "T1-M"]
 
 
+@runner("docs/how-to/download-files.md 1")
+def downloads(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows if "sku" in row} == reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 1")
+def quotes_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert len(rows) > 10
+    assert all(row["text"] and row["by"] for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 2")
+@runner("docs/learn/from-scrapy.md 3")
+def catalogs_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row.get("price", 1.0), float) and "catalog" in row.get("shelf", "catalog") for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 4")
+def a_form_of_scrapy(reader: Reader, text: str) -> None:
+    assert {row["sku"] for row in reader.crawl(text)} <= reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 5")
+def a_script_of_scrapy(reader: Reader, text: str) -> None:
+    made = reader.execute(blocks(DOCS / "learn" / "from-scrapy.md", "python")[1].text)
+    module = reader.execute(text.replace("run(shop)", "run(shop, allow_private=True)"), shop=made["shop"])
+    assert set(module["skus"]) == reader.skus  # type: ignore[call-overload]
+
+
 @runner("docs/how-to/chains.md 1")
 def _(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
@@ -469,3 +502,14 @@ def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, mon
         monkeypatch.setenv(key, value)
 
     RUNNERS[name](Reader(tmp_path, shop), BLOCKS[name].text)
+
+
+def test_the_recipe_of_the_docs_runs(shop: DemoShop, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, shop)
+    [recipe] = blocks(DOCS / "how-to" / "recipes.md", "toml")
+    reader.write("teas.toml", recipe.text.replace('pace = "5/s"', 'pace = "200/s"'))
+    code, said = trotline(tmp_path, "run", "teas.toml", "--allow-private", "--out", "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert code == 0, said
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["title"] and row["name"] for row in rows)

@@ -31,6 +31,7 @@ USED: dict[str, frozenset[str]] = {
     "web": frozenset(_PLACES | {"proxies"}),
     "reparse": frozenset(_PLACES | _LOGS | {"archive", "processes"}),
     "try": frozenset(_GUARD | {"proxies"}),
+    "fetch": frozenset(_GUARD | _PLACES | {"inbox", "proxies", "processes", "slots", "memory"}),
     "shell": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""

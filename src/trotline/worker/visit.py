@@ -15,6 +15,7 @@ from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, is_account_pool, lane_of
+from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
@@ -270,6 +271,9 @@ class Visitor:
             return FinishedVisit(
                 lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
             )
+        if route.name == FILE_ROUTE and self._spider.files is not None and answer.file is None:
+            why = "handler: file was not stored: API gateways cannot download"
+            return FinishedVisit(lease=lease, outcome=Bury(why=why), feedback=feedback)
         page = Page(lease.task, answer, route, account)
         if lease.kills and self._parts.evidence is not None:
             self._keep_evidence(lease, self._parts.evidence, answer.body)

@@ -11,7 +11,7 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import try_page
-from trotline.commands import coordinate, fleet, lab, push, run, start, work, write
+from trotline.commands import coordinate, fetch, fleet, lab, push, run, start, work, write
 from trotline.commands.report import Ending
 from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
@@ -52,6 +52,7 @@ WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
     "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "fetch": ["https://shop.example/"],
     "shell": ["https://shop.example/", "--spider", "shop.py", "-c", "page"],
     "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
@@ -99,6 +100,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for module, name in (
         (run, "run"),
         (work, "work"),
+        (fetch, "fetch"),
         (fleet, "fleet"),
         (lab, "lab"),
         (start, "start"),
@@ -110,7 +112,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ):
         monkeypatch.setattr(module, name, take)
     # Children that nobody would use.
-    for module_name in ("trotline.cli.run", "trotline.cli.work"):
+    for module_name in ("trotline.cli.fetch", "trotline.cli.run", "trotline.cli.work"):
         monkeypatch.setattr(importlib.import_module(module_name), "WaitingChild", _Nobody)
 
     def make(command: str, *words: str, env: dict[str, str] | None = None) -> list[Any]:
@@ -134,7 +136,7 @@ class _Nobody:
 
 def _plain(plan: Any) -> Any:
     """Comparable: spiders are loaded anew for every command."""
-    return re.sub(" object at 0x[0-9a-f]+", "", repr(plan))
+    return re.sub(" object at 0x[0-9a-f]+|/trotline-\\w+", "", repr(plan))
 
 
 @pytest.mark.parametrize("command", sorted(USED))
