@@ -34,7 +34,6 @@ async def load_of(url: str) -> float | None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.xdist_group("redis")
 async def test_a_redis_that_computes_is_busier_than_one_that_waits(build: str) -> None:
     running = server(build)
     idle = await load_of(running.url)
