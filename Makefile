@@ -113,6 +113,8 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.broker_soak --broker rabbitmq
 	$(BIN)/python -m tests.e2e.broker_soak --broker sqs
 	$(BIN)/python -m tests.e2e.chain_soak
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100 --s3
 	$(BIN)/python -m tests.e2e.account_soak
 	$(BIN)/python -m tests.e2e.doc_closures
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine

@@ -11,7 +11,7 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import try_page
-from trotline.commands import coordinate, fetch, fleet, lab, push, run, start, work, write
+from trotline.commands import coordinate, fetch, fleet, lab, push, reparse, run, start, work, write
 from trotline.commands.report import Ending
 from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
@@ -39,6 +39,7 @@ proxies = ["http://127.0.0.1:10"]
 """
 OTHER = {
     "inbox": "redis://queue/0?inbox=wanted",
+    "archive": "file:pages", "cache": "yes",
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
     "bandwidth": "5Mbit",
@@ -51,7 +52,7 @@ OTHER = {
 WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
-    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"], "reparse": ["shop.py"],
     "fetch": ["https://shop.example/"],
     "shell": ["https://shop.example/", "--spider", "shop.py", "-c", "page"],
     "write": ["--from", "redis://queue/0?outbox=results"],
@@ -108,6 +109,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (push, "push"),
         (serve, "serve"),
         (write, "write"),
+        (reparse, "reparse"),
         (components, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)
