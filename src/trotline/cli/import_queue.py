@@ -8,6 +8,8 @@ import click
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe
+from trotline.config.settings import refuse_password
+from trotline.model.secret import is_reference
 from trotline.model.time import seconds
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def scrapy_redis(
     """
     from trotline.commands.import_scrapy_redis import Wanted, run
 
+    refuse_password("--from", source)
     name = job or _NOT_IN_A_NAME.sub("-", spider)
     try:
         pause = seconds(idle)
@@ -71,7 +74,7 @@ def scrapy_redis(
     wanted = Wanted(
         name,
         settings_of(frontier=frontier).frontier_of(name),
-        source,
+        settings_of(frontier=source).frontier if is_reference(source) else source,
         queue.replace("%(spider)s", spider),
         seen.replace("%(spider)s", spider),
         pause,
