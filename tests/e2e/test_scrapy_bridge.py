@@ -42,6 +42,20 @@ async def test_spiders_give_the_same_items_as_without_the_bridge(tmp_path: Path,
     assert "Traceback" not in bridged.log
 
 
+@pytest.mark.slow("two processes with thirteen spiders")
+async def test_the_oldest_scrapy_gives_the_same_items(tmp_path: Path, frontier: str) -> None:
+    oldest = ROOT / ".venv" / "scrapy-oldest"
+    if not (oldest / "scrapy").is_dir():
+        missing("the oldest Scrapy is not installed: make .venv/.scrapy-oldest")
+    names = [kind.name for kind in spiders.ALL]
+    plain, bridged = await crawl_both(tmp_path, names, frontier, env={"PYTHONPATH": str(oldest)})
+
+    assert "Scrapy 2.13.4 started" in bridged.log
+    assert set(bridged.reasons.values()) == {"finished"}, bridged.log
+    assert bridged.items == plain.items
+    assert all(bridged.items[name] for name in names)
+
+
 @pytest.mark.slow("starts Chromium")
 async def test_a_spider_of_scrapy_playwright_gives_the_same_items(tmp_path: Path, frontier: str) -> None:
     if find_spec("scrapy_playwright") is None:
