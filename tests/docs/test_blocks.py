@@ -493,6 +493,39 @@ def test_every_block_has_a_runner() -> None:
     assert set(BLOCKS) == set(RUNNERS), "add a runner for a new block to RUNNERS"
 
 
+@runner("docs/how-to/scrapy.md 1")
+@runner("docs/how-to/scrapy.md 2")
+@runner("docs/how-to/scrapy.md 3")
+@runner("docs/how-to/from-scrapy-redis.md 1")
+def of_a_scrapy_project(reader: Reader, text: str) -> None:
+    """Settings that the add-on accepts."""
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import Settings
+
+    from trotline.bridges.scrapy import Addon
+    from trotline.bridges.scrapy.options import Options
+
+    given = {name: value for name, value in reader.execute(text).items() if name.isupper()}
+    crawler = Crawler(Spider, Settings({"TROTLINE": "redis://localhost:6379/0", **given}))
+    crawler.spider = Spider("shop", category="books")
+    Addon.from_crawler(crawler).update_settings(crawler.settings)
+    options = Options.read(crawler)
+    assert options.plan.name == ("shop-books" if "TROTLINE_JOB" in given else "shop")
+    assert bool(options.inbox) == ("TROTLINE_INBOX" in given)
+
+
+@runner("docs/how-to/from-scrapy-redis.md 2")
+def a_spider_with_another_import(reader: Reader, text: str) -> None:
+    from scrapy.http import HtmlResponse
+
+    kind = reader.execute(text)["Shop"]
+    spider = kind()  # type: ignore[operator]
+    assert spider.make_request_from_data(b"https://shop.example/1").url == "https://shop.example/1"
+    page = HtmlResponse("https://shop.example/1", body=b"<h1>One</h1>")
+    assert list(spider.parse(page)) == [{"title": "One"}]
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -42,6 +42,7 @@ COMMANDS = {
     "write": ("write", "Store the results of workers that have no database."),
     "coordinate": ("coordinate", "Start scheduled jobs and look after all of them."),
     "push": ("push", "Add tasks to a job while it runs."),
+    "import": ("import_queue", "Take over the queue of a crawl with scrapy-redis."),
     "inbox": ("inbox", "Look at tasks that other programs wrote, and at parked ones."),
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),
