@@ -34,3 +34,5 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     """Drafts: the gate normalises them."""
     follows: list[Follow] = []
     rejects: list[Reject] = []
+    handoffs: list[Any] = []
+    """Tasks for other spiders (`spider.handoffs`)."""

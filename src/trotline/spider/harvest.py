@@ -14,6 +14,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules.task_fields import shown, type_of
 from trotline.spider.code_location import group, line_of, one_line, traceback_text
+from trotline.spider.handoffs import Handoff, running
 from trotline.spider.page import Page
 from trotline.spider.records import (
     InvalidRecord,
@@ -55,9 +56,10 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
     """The harvest of a page by a sync handler: a generator, or a function that returns None, one item or many."""
     builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        builder.source = given = route.handler(page.of(route))
-        for item in _each(given):
-            builder.put(item)
+        with running(spider):
+            builder.source = given = route.handler(page.of(route))
+            for item in _each(given):
+                builder.put(item)
     except BaseException as error:
         # BaseException: SystemExit, the panic of a Rust library, or a CancelledError without a cancellation.
         if is_interrupt(error):
@@ -70,13 +72,14 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
     """The same for async generators and coroutine functions."""
     builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        builder.source = given = route.handler(page.of(route))
-        if isinstance(given, AsyncIterable):
-            async for item in given:
-                builder.put(item)
-        else:
-            for item in _each(await given if isinstance(given, Awaitable) else given):
-                builder.put(item)
+        with running(spider):
+            builder.source = given = route.handler(page.of(route))
+            if isinstance(given, AsyncIterable):
+                async for item in given:
+                    builder.put(item)
+            else:
+                for item in _each(await given if isinstance(given, Awaitable) else given):
+                    builder.put(item)
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -131,6 +134,7 @@ class HarvestBuilder:
         self._tasks: list[Task] = []
         self._follows: list[Follow] = []
         self._rejects: list[Reject] = []
+        self._handoffs: list[Handoff] = []
         self._counts: dict[str, int] = {}
         self.source: object = None
         """The handler's return value: a generator knows its current line."""
@@ -147,11 +151,19 @@ class HarvestBuilder:
             self._follows.append(item)
         elif kind is Record:
             self._put_explicit(item)
+        elif kind is Handoff:
+            self._handoffs.append(item)
         else:
             self._put_record(item)
 
     def harvest(self) -> Harvest:
-        return Harvest(records=self._records, tasks=self._tasks, follows=self._follows, rejects=self._rejects)
+        return Harvest(
+            records=self._records,
+            tasks=self._tasks,
+            follows=self._follows,
+            rejects=self._rejects,
+            handoffs=self._handoffs,
+        )
 
     def _check_route(self, name: str) -> None:
         if not isinstance(name, str) or name not in self._spider.routes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.task import NORMAL, Task
+from trotline.spider.handoffs import Handoff, is_foreign
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
 from trotline.spider.task_drafts import Draft, draft
@@ -82,8 +83,15 @@ class Route:
         _check_handler(self)
 
     def task(self, url: str, **fields: Unpack[Draft]) -> Task:
-        """A task of this route for an absolute URL; `page.task()` takes relative ones."""
-        return draft(url, self.name, {**self._given, **fields} if self._given else fields)
+        """A task of this route for an absolute URL; `page.task()` takes relative ones.
+
+        In a handler of another spider it is for the job of this one (`handoffs`).
+        """
+        made = draft(url, self.name, {**self._given, **fields} if self._given else fields)
+        if is_foreign(self.spider):
+            handoff: Any = Handoff(self.spider, made)
+            made = handoff
+        return made
 
     @property
     def is_listing(self) -> bool:

@@ -29,6 +29,7 @@ from trotline.errors import (
 from trotline.model.lease import Settled
 from trotline.model.outcome import Done
 from trotline.model.record import Record
+from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
@@ -138,7 +139,7 @@ class Committer:
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
-        await self._settle(stored)
+        await self._settle(await self._handed_over(stored))
         ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
@@ -147,6 +148,27 @@ class Committer:
             self._trace(self._parts.tracer, stored, began, ended)
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
+
+    async def _handed_over(self, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """Tasks for other spiders are admitted to their jobs. Before the settle: after a crash in between the page is
+        visited again, and they are duplicates. A page with tasks for a spider without a job is buried with that."""
+        for name in {name: None for visit in batch for name in visit.handoffs}:
+            tasks = [task for visit in batch for task in visit.handoffs.get(name, ())]
+            if not await self._put_elsewhere(name, tasks):
+                batch = [visit.kept_for(name) if name in visit.handoffs else visit for visit in batch]
+        return batch
+
+    async def _put_elsewhere(self, spider: str, tasks: list[Task]) -> bool:
+        wait = _FIRST_WAIT
+        while self._parts.others is not None:
+            try:
+                answers = await self._parts.others.put(spider, tasks)
+            except FrontierError as error:
+                wait = await self._wait_for("frontier", error, wait)
+            else:
+                self._recovered()
+                return answers is not None
+        return False
 
     def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
         for visit in batch:
