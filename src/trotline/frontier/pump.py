@@ -152,8 +152,8 @@ class Pump:
                     return
 
     async def supply_more(self) -> bool:
-        """Move some more tasks to the queues, as far as there is room: none of those there are for the worker that asks.
-        False if nothing was moved."""
+        """Move some more tasks to the queues, as far as there is room: none of those that are there is for the
+        worker that asks. False if nothing was moved."""
         async with self._receiving:
             await self._acknowledge()
             if self._in.rests():

@@ -156,6 +156,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         marker=marker,
         chance=components.open_chance(),
         ways=keeper,
+        joint=backends.open_joint(settings.frontier, opened, sink) if settings.one_transaction else None,
         others=others,
         evidence=components.open_evidence(config.settings.frontier),
         out_of_memory=memory_limits.die,

@@ -12,6 +12,7 @@ from trotline.model.task import Task
 from trotline.ports.evidence import Evidence
 from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
+from trotline.ports.joint_commit import JointCommit
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.tracer import Tracer
@@ -57,6 +58,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     chance: random.Random
     ways: Ways | None = None
     """The proxy pools of this worker; None: it has none."""
+    joint: JointCommit | None = None
+    """Stores rows with the settle. None: before it."""
     others: Others | None = None
     """None: tasks for other spiders have no place to go to."""
     evidence: Evidence | None = None
