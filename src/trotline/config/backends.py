@@ -180,7 +180,7 @@ def check_joint(frontier: str, sink: str) -> None:
     if offer.check_joint is None or backend_of(frontier) is not backend_of(sink):
         raise SettingsError(
             "one_transaction needs a frontier and a sink in the same PostgreSQL database",
-            hint="Name it twice, --frontier postgresql://HOST/DATABASE --sink postgresql://HOST/DATABASE, or leave this out.",
+            hint="Name it twice, as --frontier and as --sink: postgresql://HOST/DATABASE. Or leave this out.",
         )
     offer.check_joint(frontier, sink)
 
