@@ -28,7 +28,11 @@ from trotline.ports.frontier import DIRECT
 from trotline.rules import route_queues
 
 HOUSEKEEPING: Seconds = 1.0
-"""How often a worker checks for dead ones, and records its own heartbeat."""
+"""How often a worker checks for dead ones, and records its own heartbeat;"""
+IDLE_HOUSEKEEPING: Seconds = 60.0
+"""while there is nothing to do. Those that hold leases are known to a call that finds nothing."""
+IDLE_ROW: Seconds = 300.0
+"""How long others notify us of new work after a call that waited."""
 _AT_ONCE = 1_000
 """Tasks or settlements of one transaction."""
 _SHORT: Seconds = 0.1
@@ -51,6 +55,10 @@ class PostgresFrontier:
         self._housekept_at = -HOUSEKEEPING
         self._heartbeats: dict[str, Moment] = {}
         self._vacuum = Vacuum(store.database)
+        self._quiet = False
+        """At the last look no task waited."""
+        self._announced: dict[str, Seconds] = {}
+        """Worker -> until when others know that it waits, by the clock of this process."""
 
     @property
     def generation(self) -> int:
@@ -78,31 +86,31 @@ class PostgresFrontier:
         clock = asyncio.get_running_loop().time
         until = clock() + wait
         pools = route_queues.keys_of(self.store.job.rules.queues, pools, routes)
-        wakeups, waiting = self.store.wakeups, False
-        try:
-            while True:
-                wakeups.forget()
-                await self._housekeep(worker)
-                request = lease_tasks.Request(worker, limit, pools, self._chance.random)
-                leases, why = await self._lease(request)
-                if leases or why is None:
-                    return leases
-                left = until - clock()
-                if left <= 0 or (why.may_be_over and await self.finished()):
-                    return leases
-                pause = max(0.001, why.wake - why.now)
-                if why.skipped:
-                    # They were locked for some time already: a client may have stopped.
-                    pause = _STILL_LOCKED * (0.5 + self._chance.random())
-                if not waiting and min(pause, left) > _SHORT:
-                    # Then ask again: work may have come before others knew that we wait.
-                    waiting = True
-                    await self._wait_for_news(worker, left)
-                else:
-                    await wakeups.wait(min(left, pause))
-        finally:
-            if waiting:
+        wakeups, waiting = self.store.wakeups, self._announced.get(worker, 0.0) > clock() + wait
+        while True:
+            wakeups.forget()
+            await self._housekeep(worker)
+            request = lease_tasks.Request(worker, limit, pools, self._chance.random)
+            leases, why = await self._lease(request)
+            if leases or why is None:
+                wakeups.found()
+                self._quiet = False
                 await self._stop_waiting(worker)
+                return leases
+            self._quiet = why.empty
+            left = until - clock()
+            if left <= 0 or (why.may_be_over and await self.finished()):
+                return leases
+            pause = max(0.001, why.wake - why.now)
+            if why.skipped:
+                # They were locked for some time already: a client may have stopped.
+                pause = _STILL_LOCKED * (0.5 + self._chance.random())
+            if not waiting and min(pause, left) > _SHORT:
+                # Then ask again: work may have come before others knew that we wait.
+                waiting = True
+                await self._wait_for_news(worker, left)
+            else:
+                await wakeups.wait(min(left, pause))
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         answers: list[Settled] = []
@@ -170,8 +178,9 @@ class PostgresFrontier:
         await self._database.close()
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
-        """One batch. Delayed tasks that are due go first; lanes that others have locked are tried some times."""
-        promoted, clock, pause = False, asyncio.get_running_loop().time, _LOCKED
+        """One batch. Delayed tasks that are due go first, then leases of dead workers; lanes that others have locked are
+        tried some times."""
+        promoted, rescued, clock, pause = False, False, asyncio.get_running_loop().time, _LOCKED
         until = clock() + _LOCKED_FOR
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
@@ -181,6 +190,9 @@ class PostgresFrontier:
             if why.due and not promoted:
                 await self.store.change(promote, wake=False)
                 promoted = True
+            elif why.death <= why.now and not rescued:
+                await self._rescue()
+                rescued = True
             elif why.skipped and clock() < until:
                 await asyncio.sleep(pause * (0.5 + self._chance.random()))
                 pause = min(2 * pause, _STILL_LOCKED)
@@ -196,11 +208,11 @@ class PostgresFrontier:
 
     async def _housekeep(self, worker: str) -> None:
         """Leasing counts as a heartbeat; recorded at most once a second."""
-        now = self._elapsed()
-        if now - self._heartbeats.get(worker, -HOUSEKEEPING) >= HOUSEKEEPING:
+        now, every = self._elapsed(), IDLE_HOUSEKEEPING if self._quiet else HOUSEKEEPING
+        if now - self._heartbeats.get(worker, -every) >= every:
             await self.beat(worker)
             self._heartbeats[worker] = now
-        if now - self._housekept_at >= HOUSEKEEPING:
+        if now - self._housekept_at >= every:
             self._housekept_at = now
             await self._rescue()
 
@@ -225,10 +237,13 @@ class PostgresFrontier:
                 " ON CONFLICT (job, worker) DO UPDATE SET until = excluded.until",
                 self.store.number,
                 worker,
-                await self._database.now(db) + left + 1.0,
+                await self._database.now(db) + left + IDLE_ROW,
             )
+        self._announced[worker] = asyncio.get_running_loop().time() + left + IDLE_ROW
 
     async def _stop_waiting(self, worker: str) -> None:
+        if self._announced.pop(worker, None) is None:
+            return
         # If it fails the row stays until its time is over: that costs some notifications, an error would cost leases.
         with contextlib.suppress(FrontierError):
             async with self._database.transaction(durable=False) as db:
