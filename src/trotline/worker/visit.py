@@ -35,6 +35,7 @@ from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
+from trotline.worker.hand_over import hand_over
 from trotline.worker.marked import Marked, RobotsMarked
 from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
@@ -296,6 +297,7 @@ class Visitor:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
             links.tasks = new_tasks.checked(links.tasks, len(got.tasks))
+            handoffs = hand_over(self._parts.others, got.handoffs, links, lease.leased_at)
             if not account and session_pinning.opened_by(lease.task, answer):
                 links.tasks = [session_pinning.continued(task, lease.task, self._sessions.home) for task in links.tasks]
         except Exception as error:
@@ -307,6 +309,7 @@ class Visitor:
             outcome=Done(),
             records=got.records,
             links=links,
+            handoffs=handoffs,
             rejects=got.rejects,
             dropped=got.dropped,
             field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),

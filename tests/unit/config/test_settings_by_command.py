@@ -45,6 +45,7 @@ OTHER = {
     "bandwidth": "5Mbit",
     "storage_patience": "8s", "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9",
     "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu", "routes": "page",
+    "one_transaction": "yes",
     "metrics": "9400",
     "log_format": "json", "log_level": "debug", "otel": "http://127.0.0.1:4318", "otel_sample": "0.5",
 }  # fmt: skip
