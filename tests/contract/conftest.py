@@ -21,7 +21,7 @@ from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
 
 SERVERS = re.compile(
-    r"redis|valkey|rabbitmq|sqs|brokered|cluster|sharded|postgres|outbox|shared_cache|s3|\b(debian|wheel)\b",
+    r"redis|valkey|rabbitmq|sqs|broker|cluster|sharded|postgres|outbox|shared_cache|s3|\b(debian|wheel)\b",
     re.IGNORECASE,
 )
 

@@ -83,6 +83,8 @@ PATTERNS = {
     "adapters/sqs/address.py:_REGION": AUTHOR,
     "adapters/sqs/address.py:_PREFIX": AUTHOR,
     "adapters/sqs/queues.py:_FOREIGN": AUTHOR,
+    "adapters/sqs/inbox_url.py:_NAME": AUTHOR,
+    "adapters/amqp/inbox_url.py:_NAME": AUTHOR,
     "config/settings.py:bandwidth": AUTHOR,
     "config/settings.py:file_name": AUTHOR,
     "config/settings.py:size": AUTHOR,

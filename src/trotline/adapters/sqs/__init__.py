@@ -1,10 +1,12 @@
-"""Amazon SQS, or a server that speaks its protocol, as the broker of a frontier."""
+"""Amazon SQS, or a server that speaks its protocol, as the broker of a frontier, and as an inbox."""
 
 from trotline.model.job import Job
-from trotline.ports.backend import Backend, BrokerOffer, Notice
+from trotline.ports.backend import Backend, BrokerOffer, InboxOffer, Notice
 from trotline.ports.broker import Broker
+from trotline.ports.inbox import Inbox
 
 FORM = "sqs://REGION/PREFIX?books=redis://HOST:PORT/0"
+INBOX_FORM = "sqs://REGION?inbox=QUEUE"
 RETENTION = 14 * 24 * 3600
 """Seconds that a message is kept: the longest that SQS offers."""
 
@@ -34,6 +36,20 @@ async def _notices(url: str) -> list[Notice]:
     return await notices(url)
 
 
+def _parse_inbox(text: str) -> str:
+    from trotline.adapters.sqs.inbox_url import parse
+    from trotline.rules.backend_urls import server_url
+
+    parse(text)
+    return server_url(text)
+
+
+def _open_inbox(url: str) -> Inbox:
+    from trotline.adapters.sqs.inbox import SqsInbox
+
+    return SqsInbox(url)
+
+
 BACKEND = Backend(
     name="sqs",
     schemes=("sqs",),
@@ -42,4 +58,5 @@ BACKEND = Backend(
     broker=BrokerOffer(
         forms=(FORM,), books=_books, parse=_parse, open=_open, notices=_notices, keeps_for=float(RETENTION)
     ),
+    inbox=InboxOffer(forms=(INBOX_FORM,), parse=_parse_inbox, open=_open_inbox),
 )

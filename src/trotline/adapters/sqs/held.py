@@ -68,18 +68,25 @@ class HeldMessages:
                 _log.warning("sqs.not_held messages may be delivered twice: %s", error.what)
 
     async def _change(self, receipts: Sequence[Receipt], visibility: int) -> None:
-        for queue, some in by_queue(receipts):
-            answer = await self._api.call(
-                "holding messages",
-                "change_message_visibility_batch",
-                QueueUrl=queue,
-                Entries=[
-                    {"Id": str(number), "ReceiptHandle": receipt.handle, "VisibilityTimeout": visibility}
-                    for number, receipt in enumerate(some)
-                ],
-            )
-            # Its time was over, or it was deleted: this client holds it no more.
-            self.drop(some[int(failed["Id"])] for failed in answer.get("Failed", []))
+        # Their time was over, or they were deleted: this client holds them no more.
+        self.drop(await set_visibility(self._api, receipts, visibility))
+
+
+async def set_visibility(api: Api, receipts: Sequence[Receipt], visibility: int) -> list[Receipt]:
+    """They are delivered again after so many seconds. Returns those that are not held any more."""
+    lost: list[Receipt] = []
+    for queue, some in by_queue(receipts):
+        answer = await api.call(
+            "holding messages",
+            "change_message_visibility_batch",
+            QueueUrl=queue,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": receipt.handle, "VisibilityTimeout": visibility}
+                for number, receipt in enumerate(some)
+            ],
+        )
+        lost += [some[int(failed["Id"])] for failed in answer.get("Failed", [])]
+    return lost
 
 
 def by_queue(receipts: Iterable[Receipt]) -> Iterable[tuple[str, list[Receipt]]]:
