@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.commands.dead_reasons import BAD_RECORD
@@ -138,6 +139,9 @@ def _elsewhere(facts: Facts, story: Story, where: Where) -> Iterator[str]:
 
 def _waiting(facts: Facts, where: Where) -> Iterator[str]:
     lane = facts.lane_view
+    if facts.progress.missing:
+        missing = facts.progress.missing
+        yield f"It may not come: {safe(missing, 300)}; {remedy(missing, where.job)}"
     if facts.progress.state in (State.PAUSED, State.CANCELLED):
         yield f"The job is {facts.progress.state}: nothing is handed out."
     if lane is not None:
