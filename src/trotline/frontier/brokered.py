@@ -136,9 +136,9 @@ class BrokeredConsole:
 
     async def progress(self) -> Progress:
         found = await self._console.progress()
-        if found.finished_at is not None or not found.waiting:
-            return found
-        return msgspec.structs.replace(found, missing=await self._missing.look())
+        waits = found.finished_at is None and found.waiting > 0
+        # What the books say of it is for views that do not know of the broker.
+        return msgspec.structs.replace(found, missing=await self._missing.look() if waits else "")
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         return await self._console.lanes(limit)
