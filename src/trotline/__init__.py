@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trotline.model.pace import Pace, Rate
     from trotline.model.record import Record
     from trotline.model.secret import Secret
+    from trotline.model.stored_file import Files
     from trotline.model.task import LATER, NORMAL, SOON, Task
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
@@ -45,6 +46,7 @@ _HOMES = {
     "BadJson": "spider.page",
     "Drop": "spider.hooks",
     "FileSeeds": "spider.seeds",
+    "Files": "model.stored_file",
     "Follow": "model.harvest",
     "HandlerFailed": "spider.handler_failed",
     "Harvest": "model.harvest",
@@ -89,6 +91,7 @@ __all__ = [
     "BadJson",
     "Drop",
     "FileSeeds",
+    "Files",
     "Follow",
     "HandlerFailed",
     "Harvest",

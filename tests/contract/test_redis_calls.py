@@ -19,8 +19,6 @@ from trotline.model.task import Task
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import task, tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 MUCH = MOST + 500
 
 

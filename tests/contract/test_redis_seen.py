@@ -24,9 +24,6 @@ from trotline.testing.frontier_contract import BRISK, Client, FrontierContract
 from trotline.testing.redis_seen import fingerprints, recall
 from trotline.testing.redis_server import DEBIAN, WHEEL
 
-# Not with the others of Redis, which take one process long enough.
-pytestmark = pytest.mark.xdist_group("redis memory")
-
 DAY = 86_400.0
 BLOOM = Memory(kind="bloom", expected=10_000)
 SITE = Memory(scope="site")

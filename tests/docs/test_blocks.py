@@ -204,6 +204,39 @@ def a_record_that_is_split(reader: Reader, text: str) -> None:
     assert [one["sku"] for one in variants({"sku": "T1", "sizes": ["S", "M"]})] == ["T1-S", "T1-M"]
 
 
+@runner("docs/how-to/download-files.md 1")
+def downloads(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows if "sku" in row} == reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 1")
+def quotes_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert len(rows) > 10
+    assert all(row["text"] and row["by"] for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 2")
+@runner("docs/learn/from-scrapy.md 3")
+def catalogs_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row.get("price", 1.0), float) and "catalog" in row.get("shelf", "catalog") for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 4")
+def a_form_of_scrapy(reader: Reader, text: str) -> None:
+    assert {row["sku"] for row in reader.crawl(text)} <= reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 5")
+def a_script_of_scrapy(reader: Reader, text: str) -> None:
+    made = reader.execute(blocks(DOCS / "learn" / "from-scrapy.md", "python")[1].text)
+    module = reader.execute(text.replace("run(shop)", "run(shop, allow_private=True)"), shop=made["shop"])
+    assert set(module["skus"]) == reader.skus  # type: ignore[call-overload]
+
+
 @runner("docs/how-to/chains.md 1")
 def _(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
@@ -460,6 +493,39 @@ def test_every_block_has_a_runner() -> None:
     assert set(BLOCKS) == set(RUNNERS), "add a runner for a new block to RUNNERS"
 
 
+@runner("docs/how-to/scrapy.md 1")
+@runner("docs/how-to/scrapy.md 2")
+@runner("docs/how-to/scrapy.md 3")
+@runner("docs/how-to/from-scrapy-redis.md 1")
+def of_a_scrapy_project(reader: Reader, text: str) -> None:
+    """Settings that the add-on accepts."""
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import Settings
+
+    from trotline.bridges.scrapy import Addon
+    from trotline.bridges.scrapy.options import Options
+
+    given = {name: value for name, value in reader.execute(text).items() if name.isupper()}
+    crawler = Crawler(Spider, Settings({"TROTLINE": "redis://localhost:6379/0", **given}))
+    crawler.spider = Spider("shop", category="books")
+    Addon.from_crawler(crawler).update_settings(crawler.settings)
+    options = Options.read(crawler)
+    assert options.plan.name == ("shop-books" if "TROTLINE_JOB" in given else "shop")
+    assert bool(options.inbox) == ("TROTLINE_INBOX" in given)
+
+
+@runner("docs/how-to/from-scrapy-redis.md 2")
+def a_spider_with_another_import(reader: Reader, text: str) -> None:
+    from scrapy.http import HtmlResponse
+
+    kind = reader.execute(text)["Shop"]
+    spider = kind()  # type: ignore[operator]
+    assert spider.make_request_from_data(b"https://shop.example/1").url == "https://shop.example/1"
+    page = HtmlResponse("https://shop.example/1", body=b"<h1>One</h1>")
+    assert list(spider.parse(page)) == [{"title": "One"}]
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -469,3 +535,14 @@ def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, mon
         monkeypatch.setenv(key, value)
 
     RUNNERS[name](Reader(tmp_path, shop), BLOCKS[name].text)
+
+
+def test_the_recipe_of_the_docs_runs(shop: DemoShop, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, shop)
+    [recipe] = blocks(DOCS / "how-to" / "recipes.md", "toml")
+    reader.write("teas.toml", recipe.text.replace('pace = "5/s"', 'pace = "200/s"'))
+    code, said = trotline(tmp_path, "run", "teas.toml", "--allow-private", "--out", "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert code == 0, said
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["title"] and row["name"] for row in rows)

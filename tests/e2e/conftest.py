@@ -76,12 +76,19 @@ def database() -> Iterator[OneServer]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[OneServer]:
+    """For tests that leave it running, of all modules."""
+    with one_server() as opened:
+        yield opened
+
+
 @pytest.fixture(params=["files", "servers", "postgresql"])
 async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
     if request.param == "files":
         opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     elif request.param == "postgresql":
-        opened = Fleet(tmp_path, *request.getfixturevalue("database").places())
+        opened = Fleet(tmp_path, *request.getfixturevalue("shared_database").places())
     else:
         frontier, sink = request.getfixturevalue("both").places()
         opened = Fleet(tmp_path, frontier, sink)

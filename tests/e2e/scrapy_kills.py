@@ -124,7 +124,7 @@ async def run(name: str, url: str, plan: Plan, folder: Path) -> Result:
             for _ in range(plan.processes):
                 await fleet.start()
             for number in range(1, plan.kills + 1):
-                if not await _reached(fleet, number * plan.pages // (plan.kills + 1)):
+                if not await reached(fleet, number * plan.pages // (plan.kills + 1)):
                     break
                 killed += await fleet.kill(chance)
                 await fleet.start()
@@ -138,7 +138,7 @@ async def run(name: str, url: str, plan: Plan, folder: Path) -> Result:
         return Result(name, killed, plan.pages - len(set(stored)), len(stored) - len(set(stored)))
 
 
-async def _reached(fleet: Fleet, items: int) -> bool:
+async def reached(fleet: Fleet, items: int) -> bool:
     """False: all processes have ended before."""
     while len(set(fleet.stored())) < items:
         if all(one.returncode is not None for one in fleet.running):

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from tests.e2e.fleet import Servers
 from tests.e2e.running import call, start
-from tests.e2e.scrapy_kills import BRIDGE, Plan
+from tests.e2e.scrapy_kills import BRIDGE, PEER, Fleet, Plan, reached, settings, tree
 from tests.e2e.scrapy_kills import run as run_with_kills
 from tests.e2e.scrapy_project import spiders
 from tests.e2e.scrapy_project.site import site
@@ -40,6 +40,20 @@ async def test_spiders_give_the_same_items_as_without_the_bridge(tmp_path: Path,
         assert bridged.items[name] == plain.items[name], name
         assert plain.items[name], name
     assert "Traceback" not in bridged.log
+
+
+@pytest.mark.slow("two processes with thirteen spiders")
+async def test_the_oldest_scrapy_gives_the_same_items(tmp_path: Path, frontier: str) -> None:
+    oldest = ROOT / ".venv" / "scrapy-oldest"
+    if not (oldest / "scrapy").is_dir():
+        missing("the oldest Scrapy is not installed: make .venv/.scrapy-oldest")
+    names = [kind.name for kind in spiders.ALL]
+    plain, bridged = await crawl_both(tmp_path, names, frontier, env={"PYTHONPATH": str(oldest)})
+
+    assert "Scrapy 2.13.4 started" in bridged.log
+    assert set(bridged.reasons.values()) == {"finished"}, bridged.log
+    assert bridged.items == plain.items
+    assert all(bridged.items[name] for name in names)
 
 
 @pytest.mark.slow("starts Chromium")
@@ -135,6 +149,31 @@ async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_imp
     parked = await call(tmp_path, "inbox", f"{place}?inbox=listed:start_urls", "--json")
     assert "not a URL" in parked.out
     await client.aclose()
+
+
+@pytest.mark.slow("two Scrapy processes, one after the other")
+async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Path, both: Servers) -> None:
+    place, _ = both.places()
+    async with serving(tree(120)) as url:
+        old = Fleet(tmp_path, url, settings(PEER, place))
+        await old.start()
+        assert await reached(old, 20), old.log()
+        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--idle", "1s", "--json")
+        moved = await call(tmp_path, *words)
+        # What its pages in flight led to.
+        await old.running[0].wait()
+        rest = await call(tmp_path, *words)
+        before = set(old.stored())
+
+        new = Fleet(tmp_path, url, settings(BRIDGE, place))
+        await new.start()
+        await new.running[0].wait()
+
+    assert len(before) < 120
+    assert json.loads(moved.out)["new"] + json.loads(rest.out)["new"] > 0
+    assert set(new.stored()) == set(range(120)), new.log()
+    # The start page is visited by each process that begins; nothing else twice.
+    assert len(new.stored()) <= 121
 
 
 @pytest.mark.slow("waits until a killed process counts as dead")

@@ -201,6 +201,15 @@ def visits_option(command: F) -> F:
     )(command)
 
 
+def one_transaction_option(command: F) -> F:
+    return click.option(
+        "--one-transaction",
+        is_flag=True,
+        default=None,
+        help="Store rows and settle their page in one transaction: frontier and sink are one PostgreSQL database.",
+    )(command)
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For machines: JSON instead of text.")(command)
 

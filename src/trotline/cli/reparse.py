@@ -1,7 +1,8 @@
 """`trotline reparse`: handlers over archived pages, without fetching."""
 
 import os
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -10,8 +11,10 @@ from trotline.cli.archive_options import filters, query_of
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import archive_option, examples, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe, safe_text, safe_url
-from trotline.commands.reparse import ReparsePlan, ReparseReport, reparse
-from trotline.rules.row_differences import Differences
+
+if TYPE_CHECKING:
+    from trotline.commands.reparse import ReparseReport
+    from trotline.rules.row_differences import Differences
 
 _SHOWN = 10
 
@@ -45,9 +48,13 @@ def command(
     First it shows the differences to the stored rows. A row that was seen later stays as it is; rows that no page gives
     any more stay, too. Links are not followed: a re-parse gives records, not new pages.
     """
+    from trotline.commands.reparse import ReparsePlan, reparse
+    from trotline.config.settings import given as set_elsewhere
     from trotline.config.spider_loader import load
 
-    settings = settings_of(sink=sink, archive=archive, processes=processes or len(os.sched_getaffinity(0)))
+    if processes is None and "processes" not in set_elsewhere(os.environ, Path.cwd()):
+        processes = len(os.sched_getaffinity(0))
+    settings = settings_of(sink=sink, archive=archive, processes=processes)
     found = load(spider)
     route = given.get("route")
     if route and route not in found.routes:
@@ -67,7 +74,7 @@ def command(
     return FINISHED_WITH_DEAD if report.counts.failed else FINISHED
 
 
-def _show(report: ReparseReport) -> None:
+def _show(report: "ReparseReport") -> None:
     counts = report.counts
     click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
     for why, number in list(counts.not_read.items())[:_SHOWN]:
@@ -85,7 +92,7 @@ def _show(report: ReparseReport) -> None:
         _show_differences(report.differences)
 
 
-def _show_differences(found: Differences) -> None:
+def _show_differences(found: "Differences") -> None:
     click.echo(f"rows      {count(found.new)} new, {count(found.changed)} changed, {count(found.same)} the same")
     if found.older:
         click.echo(f"          {count(found.older)} were seen later: they stay as they are")

@@ -106,7 +106,12 @@ async def _open(
         raise SettingsError(f"spider {spider.name!r} has no route", hint="Write @spider.page above a function.")
     members = try_page.RandomMembers(book)
     fetcher = components.open_fetcher(
-        spider, allow_private=settings.allow_private, allow=settings.allow, proxy=settings.way_out, slots=1
+        spider,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+        slots=1,
+        stores=False,
     )
     robots = components.open_robots(fetcher, spider) if spider.robots else None
     trier = Trier(spider, fetcher, components.open_gate(spider, book.listed), robots, guard, members.way)

@@ -19,6 +19,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    one_transaction_option,
     otel_options,
     pool_book,
     prefetch_option,
@@ -85,6 +86,7 @@ _LINE_EVERY = 30.0
 @proxies_option
 @share_options
 @visits_option
+@one_transaction_option
 @metrics_option
 @otel_options
 @log_options

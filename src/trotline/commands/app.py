@@ -18,6 +18,7 @@ from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.given_sink import as_sink
+from trotline.config.other_jobs import OtherJobs
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.proxy_pools import load as load_pools
 from trotline.config.spider_loader import check_pools
@@ -190,8 +191,10 @@ class App:
         )
         self._working[job.id] += 1
         keeper: PoolKeeper | None = None
+        others: OtherJobs | None = None
         try:
             keeper = await self._open_pools()
+            others = OtherJobs(self._frontier_url, job, keeper.known if keeper is not None else ())
             tools = WorkerParts(
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
@@ -203,6 +206,7 @@ class App:
                 marker=Marker(),
                 chance=components.open_chance(),
                 ways=keeper,
+                others=others,
             )
             policy = WorkerPolicy(slots=slots, max_pages=max_pages, routes=routes)
             worker = Worker(worker_name(0), spider, tools, policy)
@@ -218,6 +222,8 @@ class App:
                 await asyncio.gather(*background, return_exceptions=True)
         finally:
             self._working[job.id] -= 1
+            if others is not None:
+                await others.close()
             if keeper is not None:
                 await keeper.close()
             await fetcher.close()

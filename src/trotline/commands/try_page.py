@@ -21,6 +21,7 @@ from trotline.rules import redirects
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest, hook_calls
 from trotline.spider.handler_failed import HandlerFailed
+from trotline.spider.handoffs import Handoff
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
@@ -197,7 +198,10 @@ class Trier:
         except HandlerFailed as error:
             return msgspec.structs.replace(facts, failed=str(error), traceback=error.traceback_text)
         with self._reading:
-            return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
+            links = [*self._links(got, task, now), *map(_handed_over, got.handoffs)]
+            # Spiders are not sent to the process that prints.
+            plain = msgspec.structs.replace(got, handoffs=[])
+            return msgspec.structs.replace(facts, harvest=plain, links=links)
 
     def _facts(self, page: Page, hops: list[Hop]) -> Trial:
         with self._reading:
@@ -225,3 +229,8 @@ class Trier:
                 refused = "twice on the page"
             seen.add((draft.route, said.identity))
             yield Link(url=said.url, route=draft.route, refused=refused)
+
+
+def _handed_over(handoff: Handoff) -> Link:
+    """A task for another spider: its gate is not asked here."""
+    return Link(url=handoff.task.url, route=f"{handoff.spider.name}.{handoff.task.route}", refused="")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
     from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
+    from trotline.ports.joint_commit import JointCommit
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.merge_store import MergeStore
@@ -183,6 +184,24 @@ async def open_frontier(frontier: str, job: Job, keeper: str = "") -> OpenJob:
     """`keeper` is the process that returns our leases if we die; servers need none."""
     with _installed(frontier):
         return await _frontier(frontier).job(frontier, job, keeper)
+
+
+def check_joint(frontier: str, sink: str) -> None:
+    """SettingsError unless rows and settles of these two can be one transaction."""
+    offer = _frontier(frontier)
+    if offer.check_joint is None or backend_of(frontier) is not backend_of(sink):
+        raise SettingsError(
+            "one_transaction needs a frontier and a sink in the same PostgreSQL database",
+            hint="Name it twice, as --frontier and as --sink: postgresql://HOST/DATABASE. Or leave this out.",
+        )
+    offer.check_joint(frontier, sink)
+
+
+def open_joint(frontier: str, opened: OpenJob, sink: Sink) -> JointCommit:
+    """After `check_joint`."""
+    offer = _frontier(frontier)
+    assert offer.joint is not None  # noqa: S101 - checked before
+    return offer.joint(opened, sink)
 
 
 async def open_leadership(frontier: str) -> Leadership:

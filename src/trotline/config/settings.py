@@ -430,6 +430,7 @@ _TYPES: dict[str, Any] = {
     "memory": _memory,
     "bandwidth": _bandwidth,
     "visits": _yes_or_no,
+    "one_transaction": _yes_or_no,
     "allow_private": _yes_or_no,
     "allow": _places,
     "proxy": _proxy,

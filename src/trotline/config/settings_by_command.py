@@ -29,8 +29,9 @@ USED: dict[str, frozenset[str]] = {
     "coordinate": frozenset(_PLACES | _LOGS | {"inbox", "proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
-    "reparse": frozenset(_PLACES | _LOGS | {"archive", "processes"}),
+    "reparse": frozenset({"sink", "archive", "processes", "memory"}),
     "try": frozenset(_GUARD | {"proxies"}),
+    "fetch": frozenset(_GUARD | _PLACES | {"inbox", "proxies", "processes", "slots", "memory"}),
     "shell": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""

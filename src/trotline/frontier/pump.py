@@ -177,8 +177,8 @@ class Pump:
         return look.stale > 0 or self._publishing.locked()
 
     async def supply_more(self) -> bool:
-        """Move some more tasks to the queues, as far as there is room: those there are not for the worker that asks.
-        False if nothing was moved."""
+        """Move some more tasks to the queues, as far as there is room: none of those that are there is for the
+        worker that asks. False if nothing was moved."""
         async with self._receiving:
             await self._acknowledge()
             if self._in.rests():

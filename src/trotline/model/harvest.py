@@ -45,3 +45,5 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     rejects: list[Reject] = []
     dropped: dict[str, int] = {}
     """Records that hooks of the spider dropped: why, and how many."""
+    handoffs: list[Any] = []
+    """Tasks for other spiders (`spider.handoffs`)."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trotline.ports.frontier import Frontier
     from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
+    from trotline.ports.joint_commit import JointCommit
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.merge_store import MergeStore
@@ -72,6 +73,10 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
     load: Callable[[str], Awaitable[ServerLoad | None]] | None = None
     """How busy its server is, for the advice. None: unknown."""
+    check_joint: Callable[[str, str], None] | None = None
+    """URLs of a frontier and of a sink: SettingsError unless they are one database. None: no sink can be."""
+    joint: Callable[[OpenJob, Sink], JointCommit] | None = None
+    """Rows and settles in one transaction, after that check."""
     books: BooksOffer | None = None
     """It can keep the books of a broker. None: it cannot."""
 

@@ -45,7 +45,10 @@ def _size(text: str | None) -> int | None:
 def _time(text: str | None) -> Seconds | None:
     if text is None:
         return None
-    found = seconds(text)
+    try:
+        found = seconds(text)
+    except ValueError:
+        found = 0.0
     if not 1.0 <= found <= 86_400.0:
         raise ValueError(f"roll_time={text} is not a time from 1s to 24h")
     return found

@@ -85,15 +85,13 @@ def read(index: bytes, file: str) -> Iterator[ArchiveEntry]:
 
 
 def entry_of(text: bytes, file: str) -> ArchiveEntry:
-    start = text.find(b"{")
     try:
-        if start < 0:
-            raise ValueError
-        fields = _decode(text[start:])
+        _, _, json = text.split(b" ", 2)
+        fields = _decode(json)
         offset, length = int(fields.offset), int(fields.length)
         if offset < 0 or length <= 0:
             raise ValueError
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise ValueError(f"a line of its index cannot be read: {text[:80]!r}") from None
     is_revisit = fields.mime == "warc/revisit"
     return ArchiveEntry(

@@ -14,6 +14,7 @@ from trotline.rules.task_fields import shown, type_of
 from trotline.spider import hook_calls
 from trotline.spider.code_location import line_of
 from trotline.spider.handler_failed import HandlerFailed, is_cancelled, is_interrupt
+from trotline.spider.handoffs import Handoff, running
 from trotline.spider.page import Page
 from trotline.spider.records import (
     InvalidRecord,
@@ -40,9 +41,10 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
     """The harvest of a page by a sync handler: a generator, or a function that returns None, one item or many."""
     builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        builder.source = given = route.handler(page.of(route))
-        for item in _each(given):
-            builder.put(item)
+        with running(spider):
+            builder.source = given = route.handler(page.of(route))
+            for item in _each(given):
+                builder.put(item)
     except HandlerFailed:
         raise
     except BaseException as error:
@@ -57,13 +59,14 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
     """The same for async generators and coroutine functions."""
     builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        builder.source = given = route.handler(page.of(route))
-        if isinstance(given, AsyncIterable):
-            async for item in given:
-                builder.put(item)
-        else:
-            for item in _each(await given if isinstance(given, Awaitable) else given):
-                builder.put(item)
+        with running(spider):
+            builder.source = given = route.handler(page.of(route))
+            if isinstance(given, AsyncIterable):
+                async for item in given:
+                    builder.put(item)
+            else:
+                for item in _each(await given if isinstance(given, Awaitable) else given):
+                    builder.put(item)
     except (GeneratorExit, HandlerFailed):
         raise
     except BaseException as error:
@@ -100,6 +103,7 @@ class HarvestBuilder:
         self._tasks: list[Task] = []
         self._follows: list[Follow] = []
         self._rejects: list[Reject] = []
+        self._handoffs: list[Handoff] = []
         self._counts: dict[str, int] = {}
         self._hooks = spider.hooks.record
         self._dropped: Counter[str] = Counter()
@@ -116,6 +120,8 @@ class HarvestBuilder:
         elif kind is Follow:
             self._check_route(item.route)
             self._follows.append(item)
+        elif kind is Handoff:
+            self._handoffs.append(item)
         elif self._hooks:
             for one in hook_calls.records(self._hooks, item, self._page, self._drop):
                 self._put_final(one)
@@ -138,6 +144,7 @@ class HarvestBuilder:
             follows=self._follows,
             rejects=self._rejects,
             dropped=dict(self._dropped) if self._dropped else {},
+            handoffs=self._handoffs,
         )
 
     def _check_route(self, name: str) -> None:

@@ -54,6 +54,7 @@ class Page:
         "_xpath_root",
         "account",
         "body",
+        "file",
         "headers",
         "status",
         "url",
@@ -65,6 +66,8 @@ class Page:
         self.status = answer.status
         self.headers = Headers(answer.headers)
         self.body = answer.body
+        self.file = answer.file
+        """Of a download: where its body is stored; None for pages."""
         self.account = account
         """The account that the page was visited with; empty without one."""
         self._task = task
@@ -261,6 +264,16 @@ class Page:
         """
         url, request = form_request(self, query, values or {}, extra or {}, click)
         return self.task(url, to, **{**request, **fields})
+
+    def download(self, href: str, **fields: Unpack[Draft]) -> Task:
+        """A task that stores the file behind a link in the folder of `Spider(files=...)`. Yield it; its record has kind
+        "file", and the file's path, type, size and checksum."""
+        from trotline.spider import files
+
+        if self._route is not None and self._route.spider.files is None:
+            name = self._route.spider.name
+            raise ValueError(f'spider {name!r} has no place for files: give Spider({name!r}, files="downloads")')
+        return files.download(self, href, fields)
 
     def urljoin(self, href: str) -> str:
         """The absolute URL of a link of this page; ValueError if it is none."""

@@ -9,6 +9,7 @@ from trotline.model.client import Client
 from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.task import NORMAL, Task
 from trotline.rules.archive_choice import ArchiveChoice
+from trotline.spider.handoffs import Handoff, is_foreign
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
 from trotline.spider.task_drafts import Draft, draft
@@ -92,10 +93,17 @@ class Route:
         _check_handler(self)
 
     def task(self, url: str, **fields: Unpack[Draft]) -> Task:
-        """A task of this route for an absolute URL; `page.task()` takes relative ones."""
+        """A task of this route for an absolute URL; `page.task()` takes relative ones.
+
+        In a handler of another spider it is for the job of this one (`handoffs`).
+        """
         if fields.get("session") and not self.keeps_cookies:
             raise ValueError(f"session has no effect: {self.name} keeps no cookies (cookies=False)")
-        return draft(url, self.name, {**self._given, **fields} if self._given else fields)
+        made = draft(url, self.name, {**self._given, **fields} if self._given else fields)
+        if is_foreign(self.spider):
+            handoff: Any = Handoff(self.spider, made)
+            made = handoff
+        return made
 
     @property
     def keeps_cookies(self) -> bool:

@@ -14,6 +14,7 @@ from trotline.model.merge import AuthorKey
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.secret import Secret
+from trotline.model.stored_file import FILE_ROUTE, Files
 from trotline.model.task import NORMAL, Task
 from trotline.rules import content_types, redaction
 from trotline.rules.limit_cuts import own_limits
@@ -23,6 +24,7 @@ from trotline.rules.task_fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
+from trotline.spider import files as file_route
 from trotline.spider import request_checks, spider_checks
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.hooks import Hooked, Hooks
@@ -81,6 +83,7 @@ class Spider(Hooked):
         schedule: str | None = None,
         timezone: str = "UTC",
         overlap: Literal["skip", "wait"] = "skip",
+        files: str | Files | None = None,
     ) -> None:
         self.name = spider_checks.name(name)
         check = spider_checks.Checks(f"spider {self.name!r}")
@@ -136,6 +139,11 @@ class Spider(Hooked):
         self._queue_per_route = check.instance("queue_per_route", queue_per_route, bool)
         self.routes: dict[str, Route] = {}
         self.hooks = Hooks()
+        self.files = file_route.checked(check, files)
+        """Where downloads go; None: there are none."""
+        if self.files is not None:
+            # An empty file is a file.
+            self.page(name=FILE_ROUTE, status=200, client="plain")(file_route.read_file)
         self.merging: Merging | None = None
         """Its own rule for `trotline merge`."""
 

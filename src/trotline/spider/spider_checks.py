@@ -187,10 +187,14 @@ class Checks:
             raise self.refuse(f"{field} is {shown(given)}", f"Give one of: {', '.join(Client)}.")
         client = Client(given)
         package, extra = EXTRA.get(client, ("", ""))
-        if package and find_spec(package) is None:
-            what = f'{field}="{client}" needs the package {package}, which is not installed here'
-            raise self.refuse(what, f"Install it: pip install 'trotline[{extra}]'")
+        if package:
+            self.package(f'{field}="{client}"', package, extra)
         return client
+
+    def package(self, what: str, package: str, extra: str) -> None:
+        if find_spec(package) is None:
+            said = f"{what} needs the package {package}, which is not installed here"
+            raise self.refuse(said, f"Install it: pip install 'trotline[{extra}]'")
 
     def archive(self, field: str, given: Any) -> ArchiveChoice:
         try:

@@ -161,6 +161,11 @@ def select(
     return XPathSelection(_matches([root], query, namespaces, variables), query)
 
 
+def check(query: str) -> None:
+    """ValueError if it is not an XPath query."""
+    _compiled(query, ())
+
+
 def _matches(
     elements: "list[_Element]", query: str, namespaces: Mapping[str, str] | None, variables: Mapping[str, Any]
 ) -> list[XPathSelected]:

@@ -70,6 +70,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     records: list[Record] = []
     links: GateResult = msgspec.field(default_factory=GateResult)
+    handoffs: dict[str, list[Task]] = {}
+    """Tasks for other spiders, by their name."""
     rejects: list[Reject] = []
     dropped: dict[str, int] = {}
     """Records that hooks dropped: why, and how many."""
@@ -165,8 +167,18 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             examples=self._examples(named) if self.links.examples or isinstance(self.outcome, Bury | Retry) else {},
         )
 
+    def kept_for(self, spider: str) -> "FinishedVisit":
+        """The visit as a graveyard entry: its tasks for a spider without a job would be lost. Revived, the page is
+        visited again; its rows and links are known then."""
+        count = len(self.handoffs[spider])
+        detail = f"The page has {count:,} task{'' if count == 1 else 's'} for it. Start its job, then revive the page."
+        return msgspec.structs.replace(self, outcome=Bury(f"no running job of spider {spider}", detail))
+
     def _tallies(self) -> dict[str, int]:
         tallies: Counter[str] = Counter()
+        for spider, tasks in self.handoffs.items():
+            if isinstance(self.outcome, Done):
+                tallies[f"tasks for spider {spider}"] = len(tasks)
         if self.request.wire:
             tallies[BYTES] = self.request.wire
         if self.records:

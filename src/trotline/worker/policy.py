@@ -23,6 +23,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Memory limit of one worker process, in bytes."""
     visits: bool = True
     """Write a ledger row for every visit, if the sink has a ledger."""
+    one_transaction: bool = False
+    """Rows and settles are one transaction: frontier and sink are the same database."""
     proxies: str = ""
     """The file with the proxy pools (config/pool_sources.py); empty: there are none."""
     pools: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, is_account_pool, lane_of
+from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
@@ -34,6 +35,7 @@ from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
+from trotline.worker.hand_over import hand_over
 from trotline.worker.marked import Marked, RobotsMarked
 from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
@@ -270,6 +272,9 @@ class Visitor:
             return FinishedVisit(
                 lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
             )
+        if route.name == FILE_ROUTE and self._spider.files is not None and answer.file is None:
+            why = "handler: file was not stored: API gateways cannot download"
+            return FinishedVisit(lease=lease, outcome=Bury(why=why), feedback=feedback)
         page = Page(lease.task, answer, route, account)
         if lease.kills and self._parts.evidence is not None:
             self._keep_evidence(lease, self._parts.evidence, answer.body)
@@ -292,6 +297,7 @@ class Visitor:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
             links.tasks = new_tasks.checked(links.tasks, len(got.tasks))
+            handoffs = hand_over(self._parts.others, got.handoffs, links, lease.leased_at)
             if not account and session_pinning.opened_by(lease.task, answer):
                 links.tasks = [session_pinning.continued(task, lease.task, self._sessions.home) for task in links.tasks]
         except Exception as error:
@@ -303,6 +309,7 @@ class Visitor:
             outcome=Done(),
             records=got.records,
             links=links,
+            handoffs=handoffs,
             rejects=got.rejects,
             dropped=got.dropped,
             field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),

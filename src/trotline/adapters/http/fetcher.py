@@ -20,7 +20,7 @@ import msgspec
 from aiohttp.abc import AbstractCookieJar
 from yarl import URL
 
-from trotline.adapters.http import response_reader
+from trotline.adapters.http import file_body, response_reader
 from trotline.adapters.http.connections import Names, connector
 from trotline.adapters.http.cookies import Jar, Jars
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
@@ -37,7 +37,9 @@ from trotline.model.limits import Limits
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, ProxyScheme, Way
 from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.secret import Secret
+from trotline.model.stored_file import FILE_ROUTE, Files, StoredFile
 from trotline.model.task import Task
+from trotline.ports.file_store import FileStore
 from trotline.rules import captive_pages, content_types
 from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
@@ -93,10 +95,13 @@ class HttpFetcher:
         timings: bool = False,
         keeps_cookies: bool = True,
         routes: Mapping[str, RouteRequest] = {},
+        files: Files | None = None,
+        store: FileStore | None = None,
     ) -> None:
         """`cookies` go to `cookie_hosts` and their subdomains (to every host if none is given); `allow`: hosts and
         networks that may be private; content types not in `types` are dropped unread; `tls`: the trusted certificates;
-        certificates are not verified for `insecure_hosts`; `routes`: what requests of some routes have of their own."""
+        certificates are not verified for `insecure_hosts`; `routes`: what requests of some routes have of their own;
+        `files`: which downloads are accepted; `store`: where they go."""
         self.limits = limits
         self.spider = spider
         try:
@@ -114,6 +119,8 @@ class HttpFetcher:
         """Origin -> whether it may get the secrets."""
         self._keeps_cookies = keeps_cookies
         self._routes = dict(routes)
+        self._files = files
+        self._store = store
         self._dressed_routes = frozenset(n for n, one in routes.items() if one.headers or one.secret_headers)
         """Routes with headers of their own."""
         self._cookies = dict(cookies)
@@ -175,7 +182,7 @@ class HttpFetcher:
         made._guard = Guard(allow_private=True)
         made._names = Names(made._guard, self.limits, slots=self._slots)
         made._origins, made._secret_headers, made._keeps_cookies = {}, {}, False
-        made._routes, made._dressed_routes = {}, frozenset()
+        made._routes, made._dressed_routes, made._files, made._store = {}, frozenset(), None, None
         # The type is judged with the target's status.
         made._types = content_types.EVERYTHING
         if gateway.total is not None:
@@ -261,9 +268,16 @@ class HttpFetcher:
         try:
             response = await self._ask(task, watch)
             headers, odd = response_reader.head(response, self.limits)
+            is_file = self._files is not None and task.route == FILE_ROUTE
             if cut_at is None:
-                self.check_type(response.status, response.headers.get("Content-Type", ""))
-            body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
+                self.check_type(response.status, response.headers.get("Content-Type", ""), is_file=is_file)
+            file: StoredFile | None = None
+            if is_file and self._store is not None and self._files is not None and 200 <= response.status < 300:
+                saving = file_body.save(response, self.limits, self._files, self._store, self.turn)
+                file, wire_bytes, notes = await saving
+                body = b""
+            else:
+                body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
             if self.dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
                 self._check_captive(task.url, response, body)
         except FETCH_ERRORS as error:
@@ -288,6 +302,7 @@ class HttpFetcher:
             http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
             timing=watch.timing() if watch else Timing(total=clock() - started),
             notes=odd + notes if odd else notes,
+            file=file,
         )
 
     async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response | Reply:
@@ -397,10 +412,11 @@ class HttpFetcher:
             known = self._reached[origin] = self._secret_scope.admits(origin)
         return known
 
-    def check_type(self, status: int, content_type: str) -> None:
+    def check_type(self, status: int, content_type: str, *, is_file: bool = False) -> None:
         """Raises `Cut` for an unwanted content type."""
         if 200 <= status < 300:
-            kind = content_types.unwanted(content_type, self._types)
+            types = self._files.types if is_file and self._files is not None else self._types
+            kind = content_types.unwanted(content_type, types)
             if kind:
                 raise Cut(FailureKind.TYPE, f"content type {kind!r} is not wanted")
 

@@ -25,7 +25,9 @@ from trotline.ports.frontier import DIRECT
 from trotline.rules import route_queues
 
 LOOK: Seconds = 1.0
-"""A waiting worker polls again after this at the latest."""
+"""A waiting worker polls again after this at the latest,"""
+IDLE_LOOK: Seconds = 15.0
+"""and while there is nothing, twice as long each time, up to this: it is woken when there is."""
 
 
 class RedisFrontier:
@@ -41,6 +43,7 @@ class RedisFrontier:
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
         self._supply: Callable[[int], Awaitable[None]] | None = None
         self._checked = False
+        self._look = LOOK
 
     def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
         """Called each time before the queues are looked at, with the number of tasks that are wanted."""
@@ -92,13 +95,18 @@ class RedisFrontier:
             left = until - loop.time()
             if not result.leases and not self._checked:
                 await self._check_shelf()
+            if result.leases:
+                self._look = LOOK
             if result.leases or left <= 0 or (result.over and await self.finished()):
                 return result.leases
             if not self._wakeups.listening:
                 # Subscribe first, then check once more, so that no wake-up is missed.
                 await self._wakeups.listen(min(left, LOOK))
                 continue
-            await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
+            # What waits at a broker is not announced.
+            look = self._look if self._supply is None else LOOK
+            await self._wakeups.wait(min(left, look, result.pause if result.pause > 0 else look))
+            self._look = min(IDLE_LOOK, 2 * self._look)
 
     async def _check_shelf(self) -> None:
         """A worker that does not know of the broker would wait for ever."""

@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from socket import gethostname
 
+from trotline.bridges.scrapy.imported_filter import ImportedFilter
+from trotline.bridges.scrapy.imported_filter import read as read_filter
 from trotline.bridges.scrapy.result_writer import BATCH, GATHER, LOOK_EVERY, ResultWriter
 from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
-from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SettingsError
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import Job, Progress, State, WorkerInfo
 from trotline.model.lease import Lease, Settlement
@@ -27,6 +29,7 @@ from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DIRECT
 from trotline.processes.supervised_child import worker_name
+from trotline.rules import scrapy_redis
 from trotline.worker.start_queue import StartQueue
 
 log = logging.getLogger("trotline.scrapy")
@@ -185,6 +188,18 @@ class FrontierClient:
     def opened(self) -> OpenJob:
         assert self._opened is not None, "the client is not open"  # noqa: S101
         return self._opened
+
+    async def imported_filter(self, server: str) -> ImportedFilter | None:
+        """What scrapy-redis has seen, if the job was imported; `server` is its Redis."""
+        (note,) = await self.opened.console.read_notes([scrapy_redis.NOTE])
+        if note is None:
+            return None
+        if not server:
+            raise SettingsError(
+                f"{self.opened.job.id} was imported from scrapy-redis, and no setting names the server of its filter",
+                hint='REDIS_URL = "redis://HOST:PORT/0"',
+            )
+        return await read_filter(server, note.data.decode())
 
     async def progress(self) -> Progress:
         return await self.opened.console.progress()

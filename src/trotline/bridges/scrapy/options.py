@@ -8,7 +8,7 @@ import msgspec
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-from trotline.bridges.scrapy.redis_spider import inbox_of
+from trotline.bridges.scrapy.redis_spider import inbox_of, redis_server
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
 from trotline.config.urls import frontier_url, inbox_url
@@ -37,6 +37,8 @@ class Options(msgspec.Struct, frozen=True):
     """AutoThrottle was on: the frontier slows down when latency rises."""
     inbox: str
     """Where other programs leave start URLs; empty: there is none."""
+    redis: str
+    """The server of scrapy-redis, for jobs that were imported; empty: none is named."""
     allowed_codes: frozenset[int] | None
     """HTTPERROR_ALLOWED_CODES; None: all."""
 
@@ -52,6 +54,7 @@ class Options(msgspec.Struct, frozen=True):
             settings.getbool("TROTLINE_UNFILTERED"),
             settings.getbool("TROTLINE_ADAPTIVE"),
             _inbox(crawler),
+            redis_server(settings),
             None if settings.getbool("HTTPERROR_ALLOW_ALL") else _codes(settings),
         )
 

@@ -35,8 +35,9 @@ class RedisMixin:
                 "RedisSpider of Trotline is read by the Trotline add-on, which is not in this project's settings",
                 hint='ADDONS = {"trotline.bridges.scrapy.Addon": 500}',
             )
-        for nothing in ():
-            yield nothing
+        nothing: tuple[Any, ...] = ()
+        for one in nothing:
+            yield one
 
     def make_request_from_data(self, data: bytes) -> Any:
         """A request, or several. May be overridden."""
@@ -51,6 +52,12 @@ class RedisCrawlSpider(RedisMixin, CrawlSpider):
     pass
 
 
+def redis_server(settings: BaseSettings) -> str:
+    """Where the keys of scrapy-redis are; empty: no setting says it."""
+    server = str(settings.get("REDIS_URL") or settings.get("TROTLINE") or "")
+    return server.partition("?")[0] if server.startswith(("redis://", "rediss://")) else ""
+
+
 def inbox_of(spider: Spider, settings: BaseSettings) -> str:
     """The URL of the spider's inbox; empty: it has none. SettingsError says what is wrong."""
     given = settings.get("TROTLINE_INBOX") or ""
@@ -62,12 +69,12 @@ def inbox_of(spider: Spider, settings: BaseSettings) -> str:
                 f"the project sets {name}; the Trotline add-on reads start URLs from a list",
                 hint=f"Remove {name}, and let producers use LPUSH or RPUSH.",
             )
-    server = settings.get("REDIS_URL") or settings.get("TROTLINE") or ""
-    if not server.startswith(("redis://", "rediss://")):
+    server = redis_server(settings)
+    if not server:
         raise SettingsError(
             f"the start URLs of {spider.name!r} are in Redis, and no setting names the server",
             hint='REDIS_URL = "redis://localhost:6379/0"',
         )
     key = (spider.redis_key or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY) % {"name": spider.name}
     idle = spider.max_idle_time or settings.getint("MAX_IDLE_TIME_BEFORE_CLOSE")
-    return f"{server.partition('?')[0]}?inbox={quote(key, safe='')}&end=left" + (f"&idle={int(idle)}s" if idle else "")
+    return f"{server}?inbox={quote(key, safe='')}&end=left" + (f"&idle={int(idle)}s" if idle else "")

@@ -21,6 +21,7 @@ from trotline.bridges.scrapy import engine_hooks, fleet_stats
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
 from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
+from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.options import Options
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.result_writer import Written
@@ -30,7 +31,7 @@ from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.rules import redaction
+from trotline.rules import redaction, scrapy_redis
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import BadData, NotData
 
@@ -71,6 +72,7 @@ class Scheduler(BaseScheduler):
         self._continuations: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()
         self._started: dict[tuple[str, str, bytes], int] = {}
         self._drained: list[Deferred[None]] = []
+        self._imported: ImportedFilter | None = None
         self._counted = Written()
         self._notified = False
         self._closing = False
@@ -110,6 +112,8 @@ class Scheduler(BaseScheduler):
                 log.info("scrapy.over the last job of %s has ended; TROTLINE_ONCE begins no other", self._spider.name)
                 return
             progress = await maybe_deferred_to_future(self._thread.deferred(self._client.progress()))
+            seen = self._client.imported_filter(self._options.redis)
+            self._imported = await maybe_deferred_to_future(self._thread.deferred(seen))
         except BaseException:
             self._thread.stop()
             raise
@@ -167,7 +171,7 @@ class Scheduler(BaseScheduler):
 
     def _add(self, request: Request, parent: _Parent | None) -> bool:
         fingerprint = self._fingerprint(request, parent)
-        if fingerprint in self._client.results.known:
+        if fingerprint in self._client.results.known or (self._imported is not None and fingerprint in self._imported):
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
@@ -188,7 +192,7 @@ class Scheduler(BaseScheduler):
         task: if its target is known, there is nothing left to do."""
         own = visit.lease.task
         if not request.dont_filter and not self._options.unfiltered:
-            fingerprint = filtered(self._fingerprinter.fingerprint(request))
+            fingerprint = self._filtered(request)
             if fingerprint != own.fingerprint:
                 return self._add(request, visit)
         task = self._task(request, own.fingerprint, own.url, again=True)
@@ -208,7 +212,7 @@ class Scheduler(BaseScheduler):
 
     def _fingerprint(self, request: Request, parent: _Parent | None) -> int:
         if not request.dont_filter and not self._options.unfiltered:
-            return filtered(self._fingerprinter.fingerprint(request))
+            return self._filtered(request)
         same = (request.method, request.url, request.body)
         if isinstance(parent, Visit):
             parent.occurrences[same] += 1
@@ -218,6 +222,11 @@ class Scheduler(BaseScheduler):
             return unfiltered(secrets.randbits(63), 0, *same)
         self._started[same] = occurrence = self._started.get(same, -1) + 1
         return unfiltered(START, occurrence, *same)
+
+    def _filtered(self, request: Request) -> int:
+        if self._imported is not None:
+            return filtered(scrapy_redis.fingerprint(request.method, request.url, request.body))
+        return filtered(self._fingerprinter.fingerprint(request))
 
     def _read_entries(self, entries: Sequence[bytes]) -> Tasks:
         """Of the inbox: each is a request of its own, as often as it is written there."""

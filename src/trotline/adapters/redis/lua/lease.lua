@@ -126,8 +126,23 @@ local function first_score(key)
   return tonumber(score) or math.huge
 end
 
+-- When leases of another worker have to be rescued, should it not beat again. Of many workers the others look often enough.
+local LOOKED_AT, AGAIN, HELD_UP = 10, 1, 4
+local function next_death()
+  if book.leased == 0 then return math.huge end
+  local oldest = call("ZRANGE", P .. "workers", 0, LOOKED_AT - 1, "WITHSCORES")
+  for i = 1, #oldest, 2 do
+    if oldest[i] ~= worker and call("EXISTS", HELD .. oldest[i]) == 1 then
+      return max(now + AGAIN, oldest[i + 1] + DEAD_AFTER)
+    end
+  end
+  return math.huge
+end
+
 local function next_wake()
-  local wake = min(first_score(P .. "rest") / 1000, first_score(P .. "due"))
+  local wake = min(first_score(P .. "rest") / 1000, first_score(P .. "due"), next_death())
+  -- Something holds them up, such as leases of another job's dead workers.
+  if book.waiting > book.delayed then wake = min(wake, now + HELD_UP) end
   if wake == math.huge then return -1 end
   return floor(wake * 1e6)
 end
