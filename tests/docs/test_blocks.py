@@ -270,9 +270,9 @@ def a_producer_for_sqs(reader: Reader, text: str) -> None:
     with sqs() as server, pytest.MonkeyPatch.context() as patch:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": server.endpoint}.items():
             patch.setenv(name, value)
-        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == ()
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == ()
         reader.execute(text)
-        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == (
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == (
             f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
         )
 
