@@ -100,7 +100,7 @@ def main() -> int:
     if "--keep" not in sys.argv:
         files = [f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq")]
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *files], cwd=ROOT
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", *files], cwd=ROOT
         )
         if done.returncode:
             print("not written: some tests fail")
