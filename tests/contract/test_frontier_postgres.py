@@ -1,4 +1,4 @@
-"""The frontier in PostgreSQL keeps F1 to F20: on the wheel's server (18), and what depends on the version or on the
+"""The frontier in PostgreSQL keeps F1 to F21: on the wheel's server (18), and what depends on the version or on the
 connection also on Debian's (15) and behind pgbouncer."""
 
 import os

@@ -1,4 +1,4 @@
-"""The frontier of a fleet keeps F1 to F19, on Redis and spread over a Cluster. On Valkey: test_redis_seen.py."""
+"""The frontier of a fleet keeps F1 to F21, on Redis and spread over a Cluster. On Valkey: test_redis_seen.py."""
 
 import os
 from collections.abc import AsyncIterator, Mapping

@@ -11,8 +11,10 @@ from tests.e2e.closure import closure as closure_of
 from tests.e2e.fleet import Fleet, OneServer, Servers, one_server, servers
 from tests.e2e.running import end_all
 
+from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
 from trotline.testing.servers import Nginx, missing, nginx
 from trotline.testing.shop import DemoShop
+from trotline.testing.sqs_server import SqsServer, sqs
 
 PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")
 
@@ -53,6 +55,20 @@ def both() -> Iterator[Servers]:
     """A Redis and a PostgreSQL for all tests of a process. Who stops one, starts it again."""
     with servers() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[RabbitServer]:
+    """A RabbitMQ for all tests of a process; they are in the group "fleet rabbitmq"."""
+    with rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def queues() -> Iterator[SqsServer]:
+    """A server for SQS."""
+    with sqs() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ HEAD = struct.Struct("<BBB")
 LEVEL = struct.Struct("<iI")
 STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
 MOST_LEVELS = 16
+MOST_QUEUED_LEVELS = 240
+"""The same of a job with a queue per route."""
 WAKE = struct.Struct("<d")
 """When the lane becomes ready, if that is later."""
 
@@ -40,7 +42,7 @@ def read_lane(packed: bytes) -> LaneRecord:
         return LaneRecord(())
     _, count, more = HEAD.unpack_from(packed)
     at = HEAD.size + count * LEVEL.size
-    if count > MOST_LEVELS or len(packed) - at not in (0, WAKE.size):
+    if count > MOST_QUEUED_LEVELS or len(packed) - at not in (0, WAKE.size):
         return LaneRecord(())
     levels = tuple(level for level, _ in LEVEL.iter_unpack(packed[HEAD.size : at]))
     return LaneRecord(levels, tuple(parity for parity in (0, 1) if more & (parity + 1)))
