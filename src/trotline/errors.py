@@ -18,6 +18,7 @@ TrotlineError                 what happened, to what, and what to do next
 │   │   └── SinkFileFails     a file of this machine: locked, no permission, disk full; waited for, not for ever
 │   ├── SinkGone              it was there when the run began, and its rows are not: waiting does not bring them back
 │   ├── SinkRejects           some records can never be stored; without them the batch can
+│   ├── MergeRaced            another merge was faster: to be computed again, nothing was stored
 │   ├── SinkTooOld            made by an older Trotline: to be upgraded first
 │   └── SinkTooNew            written by a newer Trotline
 ├── ArchiveError
@@ -120,6 +121,10 @@ class SinkRejects(SinkError):
         )
         self.rejected = dict(rejected)
         """The record's place in the batch -> why."""
+
+
+class MergeRaced(SinkError):
+    """Another merge has changed the things since this one read them. Nothing was stored."""
 
 
 class SinkTooOld(SinkError):

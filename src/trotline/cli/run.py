@@ -18,6 +18,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    one_transaction_option,
     otel_options,
     pool_book,
     prefetch_option,
@@ -85,6 +86,7 @@ CODES = {
 @proxy_option
 @proxies_option
 @visits_option
+@one_transaction_option
 @click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
 @metrics_option
 @otel_options

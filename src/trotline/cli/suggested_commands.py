@@ -38,7 +38,7 @@ def file_in(command: str) -> str:
 
 def file_of(spider: str) -> str:
     """What to call the file of a spider that is known by its name: the one that `trotline new` would have made."""
-    return f"{spider}.py" if Path(f"{spider}.py").is_file() else "FILE"
+    return next((name for name in (f"{spider}.py", f"{spider}.toml") if Path(name).is_file()), "FILE")
 
 
 def _given(command: str | None) -> Mapping[str, Any]:

@@ -68,6 +68,8 @@ async def run(
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
     components.check_tracer(settings.otel)
+    if settings.one_transaction:
+        backends.check_joint(settings.frontier, settings.sink)
     await inbox.check(settings.inbox)
     await archive.check(settings.archive)
     async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:

@@ -105,6 +105,8 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
             hint="Name a place that workers share: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
         )
     components.check_tracer(plan.settings.otel)
+    if plan.settings.one_transaction:
+        backends.check_joint(plan.settings.frontier, plan.settings.sink)
     await inbox.check(plan.settings.inbox)
     await archive.check(plan.settings.archive)
     async with metrics_at(plan.settings.metrics, workers=True) as metrics:

@@ -37,6 +37,7 @@ LARGEST_FILE = 1 << 17
 MOST_PROCESSES = 256
 MOST_SLOTS = 4096
 LEAST_MEMORY = 256 * MIB
+ROUTE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -381,7 +382,8 @@ def _names(pattern: re.Pattern[str], what: str) -> Any:
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
             raise ValueError(f"{value!r} is not a list of {what}")
-        names = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+        parts = [part.strip() for each in given for part in each.split(",")]
+        names = tuple(dict.fromkeys(part for part in parts if part))
         if odd := next((name for name in names if not pattern.fullmatch(name)), None):
             raise ValueError(f"{odd[:80]!r} is not a name of {what}: letters, digits, - and _")
         return names
@@ -428,6 +430,7 @@ _TYPES: dict[str, Any] = {
     "memory": _memory,
     "bandwidth": _bandwidth,
     "visits": _yes_or_no,
+    "one_transaction": _yes_or_no,
     "allow_private": _yes_or_no,
     "allow": _places,
     "proxy": _proxy,
@@ -435,6 +438,7 @@ _TYPES: dict[str, Any] = {
     "proxies": _proxies,
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
+    "routes": _names(ROUTE, "routes"),
     "metrics": listen_address,
     "otel": collector,
     "otel_sample": share,

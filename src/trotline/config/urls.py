@@ -8,7 +8,7 @@ from trotline.config import backends
 from trotline.rules import redaction
 from trotline.rules.backend_urls import split
 
-_PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=[^&]", re.IGNORECASE)
+_PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=(?!(?:env|file):)[^&]", re.IGNORECASE)
 
 
 def frontier_url(text: Any) -> str:

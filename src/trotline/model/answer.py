@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from trotline.model.stored_file import StoredFile
 from trotline.model.time import Seconds
 
 CUT_SHORT = "body cut short"
@@ -44,6 +45,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing = Timing()
     notes: tuple[str, ...] = ()
     """Tolerated protocol errors: "declared gzip, was plain", "body cut short"."""
+    file: StoredFile | None = None
+    """Of a download: its body was stored, and `body` is empty."""
 
     def header(self, name: str) -> str | None:
         """The first header of that name (give it in lower case)."""

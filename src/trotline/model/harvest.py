@@ -43,3 +43,7 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     """Drafts: the gate normalises them."""
     follows: list[Follow] = []
     rejects: list[Reject] = []
+    dropped: dict[str, int] = {}
+    """Records that hooks of the spider dropped: why, and how many."""
+    handoffs: list[Any] = []
+    """Tasks for other spiders (`spider.handoffs`)."""

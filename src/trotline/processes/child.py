@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trotline.config import backends, components
+from trotline.config.other_jobs import OtherJobs
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import ArchiveError, FrontierError, SinkError, TrotlineError
@@ -148,6 +149,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
     tracer = components.open_tracer(settings.otel, settings.otel_sample, **{"service.instance.id": config.name})
+    others = OtherJobs(settings.frontier, config.job, keeper.known if keeper is not None else tuple)
     tools = WorkerParts(
         job=config.job.id,
         frontier=opened.frontier,
@@ -161,6 +163,8 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         marker=marker,
         chance=components.open_chance(),
         ways=keeper,
+        joint=backends.open_joint(settings.frontier, opened, sink) if settings.one_transaction else None,
+        others=others,
         evidence=components.open_evidence(config.settings.frontier),
         out_of_memory=memory_limits.die,
         tracer=tracer,
@@ -183,6 +187,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         if keeper is not None and keeping is not None:
             keeping.cancel()
             await keeper.close()
+        await others.close()
         if tracer is not None:
             await tracer.close()
         await fetcher.close()

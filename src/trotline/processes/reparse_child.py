@@ -18,7 +18,7 @@ from trotline.model.archive import ArchiveQuery
 from trotline.model.record import Record
 from trotline.processes import memory_limits
 from trotline.rules import redaction
-from trotline.spider.harvest import HandlerFailed
+from trotline.spider.handler_failed import HandlerFailed
 from trotline.worker.reparse import NotRead, Reparse, kept_of
 
 _LENGTH = struct.Struct("<I")

@@ -27,14 +27,17 @@ from trotline.errors import (
     SinkFileFails,
     SinkGone,
     SinkRejects,
+    SinkUnreachable,
     ValidatorsError,
 )
-from trotline.model.lease import Settled
+from trotline.model.lease import Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
+from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
@@ -159,12 +162,12 @@ class Committer:
         began = meter.now()
         if self._archiver is not None:
             batch = await self._archive(self._archiver, batch)
-        stored = await self._stored(batch)
+        stored = batch if self._parts.joint is not None else await self._stored(batch)
         stored_at = meter.now()
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
-        await self._settle(stored)
+        await self._settle(await self._handed_over(stored))
         ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
@@ -190,6 +193,27 @@ class Committer:
                     return batch
         finally:
             self._archiving = False
+
+    async def _handed_over(self, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """Tasks for other spiders are admitted to their jobs. Before the settle: after a crash in between the page is
+        visited again, and they are duplicates. A page with tasks for a spider without a job is buried with that."""
+        for name in {name: None for visit in batch for name in visit.handoffs}:
+            tasks = [task for visit in batch for task in visit.handoffs.get(name, ())]
+            if not await self._put_elsewhere(name, tasks):
+                batch = [visit.kept_for(name) if name in visit.handoffs else visit for visit in batch]
+        return batch
+
+    async def _put_elsewhere(self, spider: str, tasks: list[Task]) -> bool:
+        wait = _FIRST_WAIT
+        while self._parts.others is not None:
+            try:
+                answers = await self._parts.others.put(spider, tasks)
+            except FrontierError as error:
+                wait = await self._wait_for("frontier", error, wait)
+            else:
+                self._recovered()
+                return answers is not None
+        return False
 
     def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
         for visit in batch:
@@ -248,8 +272,8 @@ class Committer:
         """As `_stored`: visit by visit after an unexpected error, and each once more."""
         try:
             return await self._settle_all(batch)
-        except (FrontierGone, FrontierUnreachable):
-            # The rows are stored; the frontier will not answer any more.
+        except (FrontierGone, FrontierUnreachable, SinkGone):
+            # The frontier, or a sink that is the same database, will not answer any more.
             raise
         except Exception as error:
             log.error("settle.failed %s", redaction.text(traceback.format_exc()))
@@ -271,16 +295,22 @@ class Committer:
         return buried_for_defect(visit.lease, error, visit.request)
 
     async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
-        settlements = [visit.settlement(self._named) for visit in batch]
         idle = self._closing or (self._starving and not self._waiting)
-        if counts := self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle):
-            # With the first one: if that is refused they are lost, and it is only a ratio.
-            settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
+        counts = self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle)
         wait = _FIRST_WAIT
         while True:
+            settlements = [visit.settlement(self._named) for visit in batch]
+            if counts:
+                # With the first one: if that is refused they are lost, and it is only a ratio.
+                settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
             generation = self._parts.frontier.generation
             try:
-                answers = await self._parts.frontier.settle(self._worker, settlements)
+                answers = await self._settled(batch, settlements)
+            except SinkRejects as error:
+                log.warning("records.refused %s", error.what)
+                batch = without(batch, error.rejected)
+            except SinkUnreachable as error:
+                wait = await self._wait_for("sink", error, wait)
             except FrontierError as error:
                 # An error reply means that the server is reachable: something in this batch may be invalid.
                 if isinstance(error, FrontierGone) or not (grave or isinstance(error, FrontierUnreachable)):
@@ -306,6 +336,18 @@ class Committer:
                 self._parts.gate.confirm(visit.links.tasks)
         if self._parts.validators is not None:
             await self._remember(self._parts.validators, [visit.seen for visit in accepted if visit.seen])
+
+    async def _settled(self, batch: list[FinishedVisit], settlements: list[Settlement]) -> list[Settled]:
+        if self._parts.joint is None:
+            return await self._parts.frontier.settle(self._worker, settlements)
+        visits = self._policy.visits and self._parts.sink.keeps_visits
+        return await self._parts.joint.settle(
+            self._worker,
+            [
+                Page(settlement, visit.records, visit.lines(self._parts.job, self._worker) if visits else ())
+                for visit, settlement in zip(batch, settlements, strict=True)
+            ],
+        )
 
     async def _remember(self, validators: Validators, seen: list[tuple[int, Validator]]) -> None:
         """Only after the settle. If the worker died between the two, the second visit would be answered 304 without a
