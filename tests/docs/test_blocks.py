@@ -189,6 +189,15 @@ for _name in (
     RUNNERS[_name] = calls_its_functions
 
 
+@runner("docs/how-to/archive.md 1")
+def what_is_kept(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text, "--archive", "file:pages")
+    assert {row["sku"] for row in rows} == reader.skus
+    code, label = trotline(reader.folder, "archive", "get", str(rows[0]["label"]), "--archive", "file:pages")
+    assert code == 0
+    assert label
+
+
 @runner("docs/how-to/hooks.md 1")
 def hooks(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
