@@ -157,5 +157,6 @@ def _need_library(rule: MergeRule) -> None:
     if "text" in rule.by and missing:
         raise SettingsError(
             f"comparing texts needs the package {missing[0]}, which is not installed here",
-            hint="Install it: pip install 'trotline[merge]'; or merge by exact keys only: --by url,ids",
+            hint="Install it, in your clone of Trotline: pip install '.[merge]'. Or merge by exact keys only: "
+            "--by url,ids",
         )
