@@ -6,6 +6,10 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
+# What the environment of `make demo` and the image contain. Without scrapy: the add-on is used from a Scrapy project,
+# which has its own.
+EXTRAS := $(addprefix --extra=,fleet rabbitmq sqs s3 parquet pydantic browser web xpath markdown images merge metrics otel)
+
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -96,6 +100,7 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.redis_frontier --tasks 100000
 	$(BIN)/python -m bench.rabbitmq_frontier
+	$(BIN)/python -m bench.sqs_frontier
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
@@ -112,7 +117,11 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
+	$(BIN)/python -m tests.e2e.broker_soak --broker rabbitmq
+	$(BIN)/python -m tests.e2e.broker_soak --broker sqs
 	$(BIN)/python -m tests.e2e.chain_soak
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100 --s3
 	$(BIN)/python -m tests.e2e.account_soak
 	$(BIN)/python -m tests.e2e.scrapy_kills --kills 200 --pages 5000
 	$(BIN)/python -m tests.e2e.scrapy_versions
@@ -120,6 +129,7 @@ soak: $(VENV)/.dev
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
+	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30
@@ -128,10 +138,10 @@ lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) --no-deps requirements/scrapy-oldest.in -o requirements/scrapy-oldest.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
-	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
 	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
 
 clean:

@@ -79,7 +79,7 @@ def command(
 
 
 def _is_file(text: str) -> bool:
-    return text.endswith(".py") or ":" in text or "/" in text
+    return text.endswith((".py", ".toml")) or ":" in text or "/" in text
 
 
 def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
