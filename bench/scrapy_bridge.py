@@ -3,8 +3,8 @@
     python -m bench.scrapy_bridge --pages 2000 --rounds 3
 
 The same spider each time, in one process, over pages with 80 links (`--links`) of which most are known. CPU time of the
-Scrapy process between the opening and the closing of the spider, all threads; CPU time of the Redis server by its own account.
-Ratios are what counts: the figures of a busy machine are not comparable with those of another one.
+Scrapy process between the opening and the closing of the spider, all threads; CPU time of the Redis server by its own
+account. Ratios are what counts: the figures of a busy machine are not comparable with those of another one.
 """
 
 import argparse

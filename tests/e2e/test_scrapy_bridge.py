@@ -20,6 +20,8 @@ from tests.e2e.small_site import serving
 
 from trotline.testing.servers import missing, need
 
+pytestmark = pytest.mark.timeout(400)
+
 EACH_ONCE = ("plain", "crawling", "items", "login", "jars", "chain", "quotes", "moved")
 """Spiders whose items do not depend on the order of their pages."""
 
