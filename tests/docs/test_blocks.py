@@ -505,6 +505,7 @@ def test_every_block_has_a_runner() -> None:
 @runner("docs/how-to/scrapy.md 1")
 @runner("docs/how-to/scrapy.md 2")
 @runner("docs/how-to/scrapy.md 3")
+@runner("docs/how-to/scrapy.md 4")
 @runner("docs/how-to/from-scrapy-redis.md 1")
 def of_a_scrapy_project(reader: Reader, text: str) -> None:
     """Settings that the add-on accepts."""
