@@ -5,7 +5,7 @@ import click
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import columns, count, json_line, safe, size
 from trotline.commands import db
-from trotline.model.schema import Retention, SchemaStatus
+from trotline.model.schema import DIVIDE, KEEP, Retention, SchemaStatus
 from trotline.model.time import iso
 
 _MIB = 1024 * 1024
@@ -80,7 +80,7 @@ def plan_lines(found: Retention) -> list[str]:
         expires = "never" if one.expires_at is None else iso(one.expires_at)[:10]
         rows.append((one.does, one.name, f"about {count(one.rows)}", size(one.bytes), expires))
     lines = columns(rows, right=(2, 3))
-    ending = [one for one in found.partitions if one.does != "keep"]
+    ending = [one for one in found.partitions if one.does not in (KEEP, DIVIDE)]
     lines.append("")
     if not ending:
         lines.append("the next retention retires nothing")

@@ -4,6 +4,8 @@ import msgspec
 
 from trotline.model.time import Moment
 
+KEEP, DIVIDE = "keep", "divide"
+
 
 class SchemaUpgrade(msgspec.Struct, frozen=True):
     version: int
@@ -30,7 +32,7 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     bytes: int
     does: str
-    """"keep", "drop", "detach" or "parquet"."""
+    """"keep", "drop", "detach", "parquet", or "divide": its rows get partitions of their own, which may end then."""
     expires_at: Moment | None
     """None: never."""
 

@@ -9,10 +9,10 @@ import msgspec
 
 from trotline.adapters.postgres import migrate
 from trotline.adapters.postgres.partition_periods import HISTORY, VISITS, Period, named
-from trotline.adapters.postgres.partitions import Partitions
+from trotline.adapters.postgres.partitions import OTHER, Partitions
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.sink_url import Address
-from trotline.model.schema import PartitionPlan, Retention, SchemaStatus, SchemaUpgrade, TableSize
+from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention, SchemaStatus, SchemaUpgrade, TableSize
 from trotline.model.time import Moment, Seconds
 
 
@@ -72,12 +72,18 @@ async def retention(connections: Connections, address: Address, now: Moment) -> 
                 name=name,
                 rows=size.rows,
                 bytes=size.bytes,
-                does=address.retire if name in over else "keep",
+                does=address.retire if name in over else KEEP,
                 expires_at=_expires_at(period, keep),
             )
             for name, size in sizes.items()
             if name.startswith(f"{table}_") and (period := named(name)) is not None
         ]
+    if (waiting := sizes.get(OTHER)) is not None and waiting.rows:
+        plans.append(
+            PartitionPlan(
+                table=HISTORY, name=OTHER, rows=waiting.rows, bytes=waiting.bytes, does=DIVIDE, expires_at=None
+            )
+        )
     return Retention(place=address.public, parquet=address.parquet, partitions=tuple(plans))
 
 

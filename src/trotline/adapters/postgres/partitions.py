@@ -19,7 +19,7 @@ log = logging.getLogger("trotline.postgres")
 _AHEAD = 2
 """Periods created in advance."""
 _A_DAY = 86400
-_OTHER = f"{HISTORY}_other"
+OTHER = f"{HISTORY}_other"
 """Rows of times that no partition was made for yet: the table that takes them, so that no row is ever refused."""
 
 
@@ -103,7 +103,7 @@ class Partitions:
         await connection.execute(f"CREATE TABLE {table} (LIKE {parent} INCLUDING ALL)")
         if self._table == HISTORY:
             await connection.execute(
-                f"WITH moved AS (DELETE FROM {schema}.{_OTHER} WHERE replaced_at >= {start} AND replaced_at < {end}"
+                f"WITH moved AS (DELETE FROM {schema}.{OTHER} WHERE replaced_at >= {start} AND replaced_at < {end}"
                 f" RETURNING *) INSERT INTO {table} SELECT * FROM moved"
             )
         await connection.execute(f"ALTER TABLE {parent} ATTACH PARTITION {table} FOR VALUES FROM ({start}) TO ({end})")
@@ -111,7 +111,7 @@ class Partitions:
     async def _other_days(self) -> list[date]:
         async with self._connections.transaction() as connection:
             found = await connection.fetch(
-                f"SELECT DISTINCT (replaced_at AT TIME ZONE 'UTC')::date FROM {self._address.quoted}.{_OTHER}"
+                f"SELECT DISTINCT (replaced_at AT TIME ZONE 'UTC')::date FROM {self._address.quoted}.{OTHER}"
             )
         return [day for (day,) in found]
 
