@@ -65,8 +65,15 @@ class AnswersBeforeWriting(Broken):
 class LeasesTwice(Broken):
     """F3: what somebody leased a moment ago is handed out once more."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        fresh = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        fresh = await self.healthy.lease(worker, limit, wait, pools, routes)
         again, self.common["last"] = self.common.get("last", []), fresh
         return fresh or again
 
@@ -81,16 +88,30 @@ class IgnoresDueTimes(Broken):
 class CountsNoAttempts(Broken):
     """F5: a rescued task looks as if nothing had happened."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         return [replace(lease, task=replace(lease.task, attempt=0)) for lease in leases]
 
 
 class DoesNotFence(Broken):
     """F6: whoever settles a task settles it, whatever the token says."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         self.common.update((lease.task.fingerprint, lease) for lease in leases)
         return leases
 
@@ -135,7 +156,14 @@ class HidesLeasedTasks(Broken):
 class NeverWaits(Broken):
     """F11: leasing returns at once."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         return await self.healthy.lease(worker, limit)
 
 
@@ -207,8 +235,15 @@ class CountsStaleSettles(Broken):
 class StartsAtOnce(Broken):
     """F13: the reserved moments are thrown away."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        return [replace(lease, start_in=0.0) for lease in await self.healthy.lease(worker, limit, wait, pools)]
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        return [replace(lease, start_in=0.0) for lease in await self.healthy.lease(worker, limit, wait, pools, routes)]
 
 
 class AnnouncesToEverybody(Broken):
@@ -224,8 +259,15 @@ class OneQueueForAll(Broken):
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         return await self.healthy.put([replace(task, lane="all", meta={"lane": task.lane}) for task in tasks])
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         return [replace(lease, task=replace(lease.task, lane=lease.task.meta["lane"], meta={})) for lease in leases]
 
 
@@ -243,8 +285,15 @@ class KeepsLanesByJob(Broken):
         own = f"#{self.healthy.job.id}"
         return await self.healthy.put([replace(task, lane=task.lane + own) for task in tasks])
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         return [replace(lease, task=replace(lease.task, lane=lease.task.lane.split("#")[0])) for lease in leases]
 
 
@@ -262,16 +311,30 @@ class DoesNotWaitForRobots(Broken):
 class NamesNoMember(Broken):
     """R1: the choice of a member is left to the worker."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         return [replace(lease, member=0) for lease in leases]
 
 
 class LendsTwice(Broken):
     """R2: a member is free again as soon as it went out, and so is its next lease."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
         self.common.setdefault("members", []).extend(lease.member for lease in leases)
         if not leases and self.common["members"]:
             return [replace(lease, member=self.common["members"][-1]) for lease in self.common["last"]]
@@ -282,8 +345,46 @@ class LendsTwice(Broken):
 class ServesEveryPool(Broken):
     """R11: what the worker can serve is not asked."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         return await self.healthy.lease(worker, limit, wait, ("", "datacenter", "isp"))
+
+
+class TakesEveryRoute(Broken):
+    """F21: tasks of all routes are handed out, whichever the worker takes."""
+
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        return await self.healthy.lease(worker, limit, wait, pools)
+
+
+class LooksAtTheHeadOnly(Broken):
+    """F21: what comes next is looked at, and given back if its route is another one."""
+
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools)
+        other = [lease for lease in leases if routes is not None and lease.task.route not in routes]
+        await self.healthy.settle(worker, [Settlement(lease, Snooze(1.0, "another route")) for lease in other])
+        return [lease for lease in leases if lease not in other]
 
 
 class AnyAccount(Broken):
@@ -296,11 +397,18 @@ class AnyAccount(Broken):
 class LeavesForTheSilent(Broken):
     """A3: what a silent worker held comes back as if the worker had left."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         for each in await self.healthy.workers():
             if each.silent_for > DEAD_AFTER:
                 await self.healthy.leave(each.name)
-        return await self.healthy.lease(worker, limit, wait, pools)
+        return await self.healthy.lease(worker, limit, wait, pools, routes)
 
 
 class SavesWithoutALease(Broken):

@@ -1,4 +1,4 @@
-"""A brokered frontier, RabbitMQ with its books on Redis, keeps F1 to F20, with marked rows."""
+"""A brokered frontier, RabbitMQ with its books on Redis, keeps F1 to F21, with marked rows."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
@@ -16,10 +16,16 @@ pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
 
 
 class TestRabbitMQ(FrontierContract):
+    gaps: ClassVar[Mapping[str, str]] = {
+        "f21_what_waits_before_them_does_not_delay_them": "a lane has 500 tasks off the shelves, of whatever route",
+        "f21_lanes_do_not_starve_each_other_within_a_route": "tasks on shelves are not kept by route",
+        "f21_operators_see_a_lane_once_and_what_waits_by_route": "tasks on shelves are not counted by route",
+    }
     marks: ClassVar[Mapping[str, str]] = {
         "f4": "between bands of priorities (below 20, 50, 80, 101, above); within a band, in a window of 100,000 tasks",
         "f15": "lanes with more than 500 waiting tasks share one of 32 groups; a window full of slow lanes is full",
         "f17": "the weaker of two servers: what RabbitMQ loses stays counted as waiting, and the job does not finish",
+        "f21": "shelves are not kept by route: tasks of a route that no worker takes may fill the window for all",
         "f10": "a task on a shelf is counted, but cannot be looked up by its URL",
     }
 

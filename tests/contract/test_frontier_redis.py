@@ -1,4 +1,4 @@
-"""The frontier of a fleet keeps F1 to F19, on Redis and spread over a Cluster. On Valkey: test_redis_seen.py."""
+"""The frontier of a fleet keeps F1 to F21, on Redis and spread over a Cluster. On Valkey: test_redis_seen.py."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -19,8 +19,6 @@ BOUNDED = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 """More histories with TROTLINE_MACHINE_EXAMPLES=2000."""
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 
 class TestRedis(FrontierContract):

@@ -1,4 +1,4 @@
-"""The embedded frontier keeps F1 to F20, in a file and in memory."""
+"""The embedded frontier keeps F1 to F21, in a file and in memory."""
 
 import contextlib
 import os

@@ -44,6 +44,7 @@ from tests.contract.broken_frontiers import (
     LeasesTwice,
     LeavesForTheSilent,
     LendsTwice,
+    LooksAtTheHeadOnly,
     LosesThePlace,
     NamesNoMember,
     NeverWaits,
@@ -55,6 +56,7 @@ from tests.contract.broken_frontiers import (
     SavesWithoutALease,
     ServesEveryPool,
     StartsAtOnce,
+    TakesEveryRoute,
 )
 from tests.contract.conftest import SqliteMemoryBench
 
@@ -103,6 +105,8 @@ CAUGHT = [
     (OneQueueForAll, "test_f15_a_huge_lane_does_not_delay_another_lanes_first_task"),
     (LearnsNothing, "test_f16_a_lane_that_only_fails_rests"),
     (KeepsLanesByJob, "test_f13_jobs_share_one_pace"),
+    (TakesEveryRoute, "test_f21_a_worker_gets_tasks_of_its_routes_only"),
+    (LooksAtTheHeadOnly, "test_f21_what_waits_before_them_does_not_delay_them"),
     (KeepsLanesByJob, "test_f13_jobs_share_the_places_of_a_lane"),
     (DoesNotWaitForRobots, "test_f18_a_crawl_delay_holds_from_the_first_start"),
     (LearnsNothing, "test_f18_a_page_forbidden_by_robots_txt_still_reports_it"),

@@ -18,8 +18,6 @@ from trotline.errors import FrontierError
 from trotline.model.job import LaneRules
 from trotline.testing.redis_server import DEBIAN
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 LISTS = "trotline:{jobs}:"
 SPIDER = "from trotline import Spider\nbb = Spider('bb')\n@bb.page(seeds=['http://b.test/'])\ndef page(page): ...\n"
 

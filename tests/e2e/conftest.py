@@ -9,8 +9,10 @@ from tests.e2e.closure import closure as closure_of
 from tests.e2e.fleet import Fleet, OneServer, Servers, one_server, servers
 from tests.e2e.running import end_all
 
+from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
 from trotline.testing.servers import Nginx, missing, nginx
 from trotline.testing.shop import DemoShop
+from trotline.testing.sqs_server import SqsServer, sqs
 
 PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")
 
@@ -53,9 +55,30 @@ def both() -> Iterator[Servers]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[RabbitServer]:
+    """A RabbitMQ for all tests of a process; they are in the group "fleet rabbitmq"."""
+    with rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def queues() -> Iterator[SqsServer]:
+    """A server for SQS."""
+    with sqs() as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def database() -> Iterator[OneServer]:
     """A PostgreSQL of the module's own, for tasks and rows."""
+    with one_server() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[OneServer]:
+    """For tests that leave it running, of all modules."""
     with one_server() as opened:
         yield opened
 
@@ -65,7 +88,7 @@ async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "files":
         opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     elif request.param == "postgresql":
-        opened = Fleet(tmp_path, *request.getfixturevalue("database").places())
+        opened = Fleet(tmp_path, *request.getfixturevalue("shared_database").places())
     else:
         frontier, sink = request.getfixturevalue("both").places()
         opened = Fleet(tmp_path, frontier, sink)

@@ -86,8 +86,15 @@ class CutFrontier:
 
     generation = 0
 
-    async def lease(self, worker: str, limit: int, wait: float = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait, pools), None)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: float = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait, pools, routes), None)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self._node.call("settle", lambda: self._frontier.settle(worker, settlements), _frontier_away)

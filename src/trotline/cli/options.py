@@ -39,6 +39,12 @@ def inbox_option(command: F) -> F:
     )(command)
 
 
+def archive_option(command: F) -> F:
+    return click.option(
+        "--archive", metavar="URL", help="Keep raw responses: file:FOLDER or s3://BUCKET/PREFIX (WARC files)."
+    )(command)
+
+
 def sink_option(command: F) -> F:
     return click.option("--sink", metavar="URL", help="Where the records are.  [default: sqlite:SPIDER.db]")(command)
 
@@ -80,8 +86,14 @@ def proxies_option(command: F) -> F:
 
 
 def share_options(command: F) -> F:
-    """The part of a fleet's pools that a worker serves."""
+    """The part of a fleet's work that a worker takes."""
     for option in (
+        click.option(
+            "--routes",
+            multiple=True,
+            metavar="NAMES",
+            help="Take tasks of these routes only: product, or product,review.",
+        ),
         click.option("--region", "regions", multiple=True, metavar="R", help="Serve the pools of this region."),
         click.option(
             "--pool", "pools", multiple=True, metavar="NAME", help="Serve this pool: NAME, or @NAME.  [default: all]"
@@ -186,6 +198,15 @@ def storage_patience_option(command: F) -> F:
 def visits_option(command: F) -> F:
     return click.option(
         "--visits/--no-visits", default=None, help="Keep a line for every visit, for trotline trace.  [default: yes]"
+    )(command)
+
+
+def one_transaction_option(command: F) -> F:
+    return click.option(
+        "--one-transaction",
+        is_flag=True,
+        default=None,
+        help="Store rows and settle their page in one transaction: frontier and sink are one PostgreSQL database.",
     )(command)
 
 

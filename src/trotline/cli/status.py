@@ -32,7 +32,7 @@ from trotline.commands.look_at_jobs import rejected, state
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import coverage_warnings
 from trotline.config.urls import public
-from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.held_back import held_back_of
 from trotline.coordinator.outlook import living
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
@@ -147,7 +147,8 @@ async def _look(target: Target, console: "Console") -> Look:
     progress = await console.progress()
     crew = await console.workers() if progress.finished_at is None else []
     number = living(crew)
-    return Look(target, progress, alive=number > 0, workers=number, held_back=held_back_by(crew), crew=crew)
+    held_back = await held_back_of(console, target.job, crew)
+    return Look(target, progress, alive=number > 0, workers=number, held_back=held_back, crew=crew)
 
 
 def table(looks: list[Look]) -> list[str]:

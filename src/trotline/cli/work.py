@@ -9,6 +9,7 @@ import msgspec
 from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
 from trotline.cli.options import (
     allow_option,
+    archive_option,
     bandwidth_option,
     budget_options,
     examples,
@@ -18,6 +19,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    one_transaction_option,
     otel_options,
     pool_book,
     prefetch_option,
@@ -58,12 +60,14 @@ _LINE_EVERY = 30.0
         "trotline work shop.py --until-finished             end with the job",
         "trotline work shop.py --upgrade                    let this version of shop.py into the running job",
         "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region",
+        "trotline work shop.py --routes product             only the pages of this route",
         "trotline work shop.py --frontier redis://queue:6379/0 --sink postgresql://db/shop",
     )
 )
 @click.argument("spider")
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@archive_option
 @inbox_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
@@ -82,6 +86,7 @@ _LINE_EVERY = 30.0
 @proxies_option
 @share_options
 @visits_option
+@one_transaction_option
 @metrics_option
 @otel_options
 @log_options
@@ -99,6 +104,7 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
     # First of all: they take longer to be ready than what we do meanwhile.
     launched = [WaitingChild() for _ in range(settings.processes)]
     try:
+        from trotline.commands.check_routes import check_routes
         from trotline.commands.work import WorkOutput, WorkPlan, work
         from trotline.config.spider_loader import load
 
@@ -109,6 +115,7 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
                 hint="None of these pools has one of these regions: leave --pool or --region out.",
             )
         found = load(spider, book.listed)
+        check_routes(found, settings.routes)
         note_pools(found, book.listed, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         printer = _Printer(spider, found, settings, names_in(book), quiet=quiet, json=as_json)

@@ -35,9 +35,11 @@ def remark(worker: WorkerView) -> str:
     """What is out of the ordinary with a worker; empty if nothing is."""
     if worker.silent_for > 2 * BEAT:
         return f"silent for {length(worker.silent_for)}"
-    if worker.about.held_back or not worker.about.pools or "" in worker.about.pools:
+    if worker.about.held_back:
         return safe(worker.about.held_back, 100)
-    return safe("only " + ", ".join(worker.about.pools), 100)
+    pools = () if "" in worker.about.pools else worker.about.pools
+    only = (*(f"route {name}" for name in worker.about.routes), *pools)
+    return safe("only " + ", ".join(only), 100) if only else ""
 
 
 def _name(worker: WorkerView) -> str:

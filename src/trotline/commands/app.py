@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from os import getpid
 from socket import gethostname
 from types import TracebackType
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from trotline.commands.budget import give_budget
+from trotline.commands.check_routes import check_routes
+from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.given_sink import as_sink
+from trotline.config.other_jobs import OtherJobs
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.proxy_pools import load as load_pools
 from trotline.config.spider_loader import check_pools
@@ -22,6 +26,7 @@ from trotline.config.urls import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress, WorkerInfo
 from trotline.model.proxy import Proxy
+from trotline.model.record import Record
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import RecordWriter, Sink
@@ -44,8 +49,9 @@ log = logging.getLogger("trotline.app")
 class App:
     """Where the tasks live and where the rows go.
 
-    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL, an object that keeps the Sink port's
-    promises, or one with `write(batch)` and `close()`.
+    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), or a temporary file if none is given. `sink` is a URL, an
+    object that keeps the Sink port's promises, or one with `write(batch)` and `close()`; without one, only `records`
+    works.
     `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
     out (`Proxy.parse("http://...")`), `proxies` the file of proxy pools.
     Workers run in this process; `trotline run` is the way to have them supervised.
@@ -54,19 +60,20 @@ class App:
     def __init__(
         self,
         *,
-        frontier: str,
-        sink: str | Sink | RecordWriter,
+        frontier: str | None = None,
+        sink: str | Sink | RecordWriter | None = None,
         allow_private: bool = False,
         allow: Sequence[str] = (),
         proxy: Proxy | None = None,
         proxies: str = "",
     ) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         try:
-            self._frontier_url = frontier_url(frontier)
+            self._frontier_url = "" if frontier is None else frontier_url(frontier)
             self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        self._given_sink = None if isinstance(sink, str) else as_sink(sink)
+        self._given_sink = None if sink is None or isinstance(sink, str) else as_sink(sink)
         self._allow_private = allow_private
         self._allow = tuple(allow)
         self._proxy = proxy
@@ -79,21 +86,35 @@ class App:
         self._opened: dict[str, OpenJob] = {}
         self._working: Counter[str] = Counter()
         """Calls of `work` that have not returned, by job."""
+        self._streams: set[RecordStream] = set()
 
     async def __aenter__(self) -> Self:
-        self._has_rows = self._given_sink is not None or not backends.is_missing(self._sink_url)
-        self._sink = self._given_sink or backends.open_sink(self._sink_url)
+        if not self._frontier_url:
+            self._folder = tempfile.TemporaryDirectory(prefix="trotline-")
+            self._frontier_url = f"sqlite:{self._folder.name}/frontier.db"
+        self._has_rows = self._given_sink is not None or not (self._sink_url and backends.is_missing(self._sink_url))
+        self._sink = self._given_sink
+        if self._sink is None and self._sink_url:
+            self._sink = backends.open_sink(self._sink_url)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._sink.finish()
+        # A loop that was left ends later: a generator is closed when it is collected.
+        for stream in tuple(self._streams):
+            await stream.stop()
+        if self._sink is not None:
+            await self._sink.finish()
         for opened in self._opened.values():
             # Last of all: the sink of a finished job that is not announced is finished by the next start.
             await opened.frontier.announce_finish()
             await opened.close()
-        await self._sink.close()
+        if self._sink is not None:
+            await self._sink.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder, self._frontier_url = None, ""
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
@@ -117,8 +138,45 @@ class App:
             await give_budget(opened.console, spider, None, None)
         return job
 
-    async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
-        """Visit pages of the spider's latest job until it is finished."""
+    async def work(
+        self, spider: Spider, *, slots: int = 16, max_pages: int | None = None, routes: Sequence[str] = ()
+    ) -> None:
+        """Visit pages of the spider's latest job until it is finished. `routes`: only of these."""
+        check_routes(spider, routes)
+        if self._sink is None:
+            raise SettingsError(
+                "this App has no sink: records would be lost",
+                hint='Give App(sink="rows.jsonl"), or take them: app.records(spider)',
+            )
+        await self._work(spider, self._sink, slots, max_pages, routes=tuple(routes))
+
+    async def records(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> AsyncIterator[Record]:
+        """Start or resume a job and give its records while it runs: `async for record in app.records(spider)`.
+
+        With a sink, a record is stored before it is given. A program that leaves the loop stops the visits; the next
+        call resumes the job, without the records that were on their way.
+        """
+        await self.start(spider)
+        stream = RecordStream(self._sink)
+        self._streams.add(stream)
+        stream.begin(self._work(spider, stream, slots, max_pages, stream.workers.append))
+        try:
+            while (record := await stream.next()) is not None:
+                yield record
+        finally:
+            await stream.stop()
+            self._streams.discard(stream)
+        stream.result()
+
+    async def _work(
+        self,
+        spider: Spider,
+        sink: Sink,
+        slots: int,
+        max_pages: int | None,
+        started: Callable[[Worker], None] = lambda worker: None,
+        routes: tuple[str, ...] = (),
+    ) -> None:
         check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
@@ -133,22 +191,27 @@ class App:
         )
         self._working[job.id] += 1
         keeper: PoolKeeper | None = None
+        others: OtherJobs | None = None
         try:
             keeper = await self._open_pools()
+            others = OtherJobs(self._frontier_url, job, keeper.known if keeper is not None else ())
             tools = WorkerParts(
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
-                sink=self._sink,
+                sink=sink,
                 gate=components.open_gate(spider, keeper.known if keeper is not None else ()),
                 robots=components.open_robots(fetcher, spider) if spider.robots else None,
                 validators=validators,
                 marker=Marker(),
                 chance=components.open_chance(),
                 ways=keeper,
+                others=others,
             )
-            worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
-            background = [asyncio.create_task(_beat(tools.frontier, worker, slots))]
+            policy = WorkerPolicy(slots=slots, max_pages=max_pages, routes=routes)
+            worker = Worker(worker_name(0), spider, tools, policy)
+            started(worker)
+            background = [asyncio.create_task(_beat(tools.frontier, worker, slots, routes))]
             if keeper is not None:
                 background.append(asyncio.create_task(keeper.keep()))
             try:
@@ -159,6 +222,8 @@ class App:
                 await asyncio.gather(*background, return_exceptions=True)
         finally:
             self._working[job.id] -= 1
+            if others is not None:
+                await others.close()
             if keeper is not None:
                 await keeper.close()
             await fetcher.close()
@@ -178,6 +243,9 @@ class App:
         return keeper
 
     async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
+        if self._sink is None:
+            # They vouch for rows of a sink.
+            return None
         kind = type(self._sink)
         sink = self._sink_url or f"{components.OBJECT}{kind.__module__}.{kind.__qualname__}"
         await components.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
@@ -190,7 +258,8 @@ class App:
     async def _conclude(self, job: Job) -> None:
         """Finish the rows of an ended job and announce its end; the order is the one of leaving the App."""
         if not job.announced:
-            await self._sink.finish()
+            if self._sink is not None:
+                await self._sink.finish()
             await (await self._open(job)).frontier.announce_finish()
         # Work that is just returning still says goodbye to the frontier; it is closed with the App then.
         if not self._working[job.id] and (opened := self._opened.pop(job.id, None)):
@@ -202,10 +271,15 @@ class App:
         return self._opened[job.id]
 
 
-async def _beat(frontier: Frontier, worker: Worker, slots: int) -> None:
+async def _beat(frontier: Frontier, worker: Worker, slots: int, routes: tuple[str, ...]) -> None:
     """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
     about = WorkerInfo(
-        host=gethostname(), process=getpid(), slots=slots, cpu_cores=cpu_cores(), host_memory=host_memory()
+        host=gethostname(),
+        process=getpid(),
+        slots=slots,
+        routes=routes,
+        cpu_cores=cpu_cores(),
+        host_memory=host_memory(),
     )
     while True:
         await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))

@@ -9,7 +9,7 @@ import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.stored_rows import ask
-from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.held_back import held_back_by, untaken_routes
 from trotline.coordinator.last_job import LastTallies
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
@@ -142,6 +142,7 @@ class Reporter:
         self._last: Report | None = None
         self._lanes: list[LaneView] = []
         self._troubles: list[PoolTrouble] = []
+        self._untaken = ""
         self._lanes_due: Seconds = 0.0
         self._stored: Stored | None = None
         self._reason = ""
@@ -169,7 +170,7 @@ class Reporter:
             found=progress.tallies.get("records", 0),
             stored=await self._stored_now(),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
-            held_back=held_back or held_back_by(crew),
+            held_back=held_back or held_back_by(crew) or self._untaken,
             workers=len(crew) if self._whole else workers,
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,
@@ -208,6 +209,7 @@ class Reporter:
         started = _now()
         if started >= self._lanes_due:
             self._lanes = await self._opened.console.lanes()
+            self._untaken = await untaken_routes(self._opened.console, self._opened.job, crew)
             if self._pools is not None:
                 living = [worker for worker in crew if worker.silent_for < DEAD_AFTER]
                 self._troubles = await self._pools.troubles(self._lanes, served_by(living))

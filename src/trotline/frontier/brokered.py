@@ -62,8 +62,21 @@ class BrokeredFrontier:
             await self._pump.publish()
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self._books.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases: list[Lease] = []
+        if routes is not None:
+            # Shelves are not kept by route: tasks of these may be behind others, of which there are enough.
+            leases = await self._books.lease(worker, limit, 0.0, pools, routes)
+            while not leases and await self._pump.supply_more():
+                leases = await self._books.lease(worker, limit, 0.0, pools, routes)
+        leases = leases or await self._books.lease(worker, limit, wait, pools, routes)
         if not leases and (trouble := self._pump.wants) is not None:
             raise type(trouble)(trouble.what, hint=trouble.hint)
         return leases
@@ -74,7 +87,7 @@ class BrokeredFrontier:
             await self._pump.check_room()
         answers = await self._books.settle(worker, settlements)
         if bears:
-            await self._pump.publish()
+            await self._pump.publish_soon()
         return answers
 
     async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
@@ -130,6 +143,9 @@ class BrokeredConsole:
 
     async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
         return await self._console.lane_views(names)
+
+    async def waiting_routes(self) -> dict[str, int]:
+        return await self._console.waiting_routes()
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         buried = await self._console.steer(state, lane)

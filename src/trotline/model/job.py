@@ -34,6 +34,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """The options of its command that allow private addresses: later commands for the job need them again."""
     own_limits: dict[str, int | float] = {}
     """Limits and trap rules that the spider sets itself: their cuts are intended."""
+    queues: tuple[str, ...] = ()
+    """Routes whose tasks each lane keeps apart, so that workers can take some of them only (F21). Empty: none."""
     deadline: Seconds = 0.0
     """How long the job may take, from its start: an alert says when it will take longer. 0: there is no deadline."""
 
@@ -229,6 +231,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    routes: tuple[str, ...] = ()
+    """The routes whose tasks it takes; empty: all."""
     proxies_trouble: str = ""
     """Why its proxies file, or a list of it, cannot be used now; the last good one is in use. Empty: it can."""
     memory_limit: int = 0

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from trotline.model.row import Row, RowPage
     from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
-    from trotline.model.time import Moment
+    from trotline.model.time import Moment, Seconds
+    from trotline.ports.archive import Archive
     from trotline.ports.books import OpenBooks
     from trotline.ports.broker import Broker
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
     from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
+    from trotline.ports.joint_commit import JointCommit
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.merge_store import MergeStore
@@ -71,6 +73,10 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
     load: Callable[[str], Awaitable[ServerLoad | None]] | None = None
     """How busy its server is, for the advice. None: unknown."""
+    check_joint: Callable[[str, str], None] | None = None
+    """URLs of a frontier and of a sink: SettingsError unless they are one database. None: no sink can be."""
+    joint: Callable[[OpenJob, Sink], JointCommit] | None = None
+    """Rows and settles in one transaction, after that check."""
     books: BooksOffer | None = None
     """It can keep the books of a broker. None: it cannot."""
 
@@ -95,6 +101,8 @@ class BrokerOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is sent yet."""
     notices: Callable[[str], Awaitable[list[Notice]]]
     """Also checks that the server can be used."""
+    keeps_for: Seconds | None = None
+    """A task that waits there for longer is deleted. None: it is kept."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +163,16 @@ class InboxOffer(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[[str], Inbox]
 
 
+class ArchiveOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for raw responses."""
+
+    forms: tuple[str, ...]
+    parse: Callable[[str], str]
+    """The URL in its one form; ValueError says what else would work."""
+    open: Callable[[str, str], Archive]
+    """URL, and the name of the process that writes. Nothing is sent yet."""
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
@@ -170,5 +188,6 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
     inbox: InboxOffer | None = None
+    archive: ArchiveOffer | None = None
     table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
     """URL and name: the rows of a table of another program."""

@@ -38,6 +38,11 @@ class Console(Protocol):
         """Those of these lanes that have a task or a state of their own; at the cost of their number."""
         ...
 
+    async def waiting_routes(self) -> dict[str, int]:
+        """Waiting tasks by route, of a job with a queue per route (F21); "" are routes without one. Of any other job:
+        nothing. At the cost of the number of its lanes."""
+        ...
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         """What is wanted of the job, or of one lane of it; how many tasks were buried by that.
 

@@ -58,6 +58,9 @@ class Frontier(Protocol):
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
          workers, and the job stays unfinished
+    F21  of a job with a queue per route (`LaneRules.queues`) a worker that names routes gets tasks of these only,
+         however many of other routes wait before them; those are left to other workers, and nothing of F13 changes.
+         Within a priority of a lane, F4 holds for each route by itself
 
     Chains (`Task.chain`):
 
@@ -83,10 +86,18 @@ class Frontier(Protocol):
         """Admit what is new; answers in the order given. When it returns, what is "new" is durable."""
         ...
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         """Up to `limit` tasks that may start within HORIZON; waits up to `wait` if there are none.
 
         `pools`: only tasks that go out through these proxy pools ("": without one); see `ports.proxy_pools`.
+        `routes`: only tasks of these routes (F21); None: of all. FrontierError: the job has no queue for one of them.
 
         Also rescues, now and then, what dead workers held: no worker depends on a coordinator for that.
         """

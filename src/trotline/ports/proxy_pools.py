@@ -7,7 +7,7 @@ from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool
 
 
 class ProxyPools(Protocol):
-    """What a frontier promises for lanes with a pool, besides F1 to F20. Members are chosen in the step that reserves
+    """What a frontier promises for lanes with a pool, besides F1 to F21. Members are chosen in the step that reserves
     task and start (`Frontier.lease`), and given back with the result by `settle`, `leave`, `holds` and rescue.
 
     R1   every lease of a lane with a pool names a member of this pool; a lease without a pool names none

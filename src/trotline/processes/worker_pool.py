@@ -162,6 +162,7 @@ class WorkerPool:
             pools=child.pools,
             proxies_trouble=child.proxies_trouble,
             regions=self._settings.regions,
+            routes=self._settings.routes,
             memory_limit=self._settings.memory,
             cpu_cores=cpu_cores(),
             host_memory=host_memory(),

@@ -17,7 +17,7 @@ LONGEST_NAME = 200
 """Characters of a worker's name that are shown."""
 LONGEST_TEXT = 600
 MOST_NAMES = 1_000
-"""Pools and regions of a worker that are read."""
+"""Pools, regions and routes of a worker that are read."""
 
 _VERDICTS = frozenset({*Kind, NO_REQUEST})
 _decode = msgspec.msgpack.Decoder(WorkerInfo).decode
@@ -108,5 +108,6 @@ def _bounded(info: WorkerInfo) -> WorkerInfo:
         cpu_cores=info.cpu_cores if 0 <= info.cpu_cores <= 1e6 else 0.0,
         pools=tuple(name[:LONGEST_NAME] for name in info.pools[:MOST_NAMES]),
         regions=tuple(name[:LONGEST_NAME] for name in info.regions[:MOST_NAMES]),
+        routes=tuple(name[:LONGEST_NAME] for name in info.routes[:MOST_NAMES]),
         stats=checked(info.stats),
     )

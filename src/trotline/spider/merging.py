@@ -11,7 +11,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.merge import CRITERIA, AuthorKey, Criterion, MergeRule
 from trotline.model.record import Record
 from trotline.rules.merge_fields import check_precedence
-from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 
 _BETWEEN = "Similarities are from 0 to 1, and review_from is at most merge_from: merge_from=0.8, review_from=0.7."
 

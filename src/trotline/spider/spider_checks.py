@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -15,6 +15,8 @@ from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds, seconds
 from trotline.rules import content_types, pool_names, schedules
+from trotline.rules.archive_choice import ArchiveChoice
+from trotline.rules.route_queues import MOST_QUEUES
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
 from trotline.rules.task_fields import said, shown
@@ -41,6 +43,16 @@ def name(given: Any) -> str:
             f"{shown(given)} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").'
         )
     return str.__str__(given)
+
+
+def queues(spider: str, routes: Collection[str]) -> tuple[str, ...]:
+    """The routes of a spider with a queue per route."""
+    if len(routes) > MOST_QUEUES:
+        raise SpiderRefused(
+            f"spider {spider!r} has more than {MOST_QUEUES} routes, the most with queue_per_route=True",
+            hint="Let similar pages share a route, or make two spiders of it: they share the pace of a host.",
+        )
+    return tuple(routes)
 
 
 def through(lanes: Mapping[str, Pace], pool: str) -> dict[str, Pace]:
@@ -175,10 +187,20 @@ class Checks:
             raise self.refuse(f"{field} is {shown(given)}", f"Give one of: {', '.join(Client)}.")
         client = Client(given)
         package, extra = EXTRA.get(client, ("", ""))
-        if package and find_spec(package) is None:
-            what = f'{field}="{client}" needs the package {package}, which is not installed here'
-            raise self.refuse(what, f"Install it: pip install 'trotline[{extra}]'")
+        if package:
+            self.package(f'{field}="{client}"', package, extra)
         return client
+
+    def package(self, what: str, package: str, extra: str) -> None:
+        if find_spec(package) is None:
+            said = f"{what} needs the package {package}, which is not installed here"
+            raise self.refuse(said, f"Install it: pip install 'trotline[{extra}]'")
+
+    def archive(self, field: str, given: Any) -> ArchiveChoice:
+        try:
+            return ArchiveChoice.parse(given)
+        except ValueError as error:
+            raise self.refuse(f"{field}: {error}", 'Write archive="ok", or archive="10%".') from error
 
     def when_blocked(self, given: Any, client: Client) -> Client | None:
         if given is None:

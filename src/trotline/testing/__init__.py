@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trotline.testing.archive_contract import ArchiveContract
     from trotline.testing.ban_site import BanRules, BanSite
     from trotline.testing.dns import DnsServer
     from trotline.testing.echo import EchoServer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from trotline.testing.visiting import visit
 
 _HOMES = {
+    "ArchiveContract": "archive_contract",
     "BanRules": "ban_site",
     "BanSite": "ban_site",
     "DemoShop": "shop",
@@ -38,6 +40,7 @@ _HOMES = {
 }
 
 _SUITES = (
+    "archive_contract",
     "frontier_contract",
     "frontier_hands",
     "frontier_machine",
@@ -55,6 +58,7 @@ if pytest := sys.modules.get("pytest"):
     pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 __all__ = [
+    "ArchiveContract",
     "BanRules",
     "BanSite",
     "DemoShop",

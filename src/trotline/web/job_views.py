@@ -4,7 +4,6 @@ import msgspec
 
 from trotline.commands.look_at_jobs import rejected, state
 from trotline.config.urls import public
-from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.outlook import living
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds, iso
@@ -81,6 +80,7 @@ def job_view(
     job: Job,
     progress: Progress,
     crew: list[WorkerView],
+    held_back: str = "",
     pages_per_second: float | None = None,
     eta: Range | Unknown | None = None,
 ) -> JobView:
@@ -99,7 +99,7 @@ def job_view(
         bytes=progress.size,
         pages_per_second=pages_per_second,
         workers=number,
-        held_back=held_back_by(crew),
+        held_back=held_back,
         spent=progress.spent,
         eta=_eta(eta),
         deadline_in=_deadline_in(job, progress),

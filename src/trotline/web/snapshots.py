@@ -7,12 +7,12 @@ where no coordinator runs.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from trotline.coordinator import outlook
-from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.held_back import held_back_of
 from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
 from trotline.model.job import Job, Progress, WorkerView
@@ -51,6 +51,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     summary: JobSummary = JobSummary()
     log: CrewLog = CrewLog()
     """Workers that left or died."""
+    points: Sequence[Point] = ()
+    """Of the last hour, the newest from this look."""
 
     @property
     def figures(self) -> Figures | None:
@@ -132,15 +134,17 @@ class Snapshots:
             # After the end a late heartbeat may still list a worker that has left.
             crew = []
         points = _with_now(kept.points, progress)
-        view = job_view(place.url, job, progress, crew, _rate(points, progress), _eta(points, progress, crew, summary))
-        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log)
+        held_back = await held_back_of(opened.console, job, crew)
+        eta = _eta(points, progress, crew, summary, held_back)
+        view = job_view(place.url, job, progress, crew, held_back, _rate(points, progress), eta)
+        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log, points=points)
 
     async def _observe(self, kept: _Kept, job: str) -> None:
         """Besides the look: a survey of a hundred thousand lanes takes longer than a page may."""
         try:
             async with self._index.opened(job) as opened, asyncio.timeout(OBSERVE_WITHIN):
                 seen = await opened.observer.observe()
-                kept.points = await opened.observer.series(FINEST)
+                kept.points = await opened.observer.series(FINEST, seen.progress.now)
             kept.summary, kept.log = seen.summary, seen.log
         except (FrontierError, Refused):
             # The look itself says why the job cannot be read.
@@ -185,7 +189,7 @@ def _rate(points: list[Point], progress: Progress) -> float | None:
 
 
 def _eta(
-    points: list[Point], progress: Progress, crew: list[WorkerView], summary: JobSummary
+    points: list[Point], progress: Progress, crew: list[WorkerView], summary: JobSummary, held_back: str
 ) -> Range | Unknown | None:
     if progress.finished_at is not None:
         return None
@@ -193,6 +197,6 @@ def _eta(
         points[:-1],
         progress,
         summary.lanes.most_waiting,
-        held_back_by(crew),
+        held_back,
         alive=outlook.living(crew) > 0,
     )

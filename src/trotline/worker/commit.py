@@ -1,6 +1,6 @@
-"""Group commit: finished visits collect, and go in batches: sink first, then frontier.
+"""Group commit: finished visits collect, and go in batches: archive and sink first, then frontier.
 
-Store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
+Archive, store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
 visited again, and both sink and frontier ignore the repeat.
 
 An error that the port does not promise: the batch goes visit by visit, a visit that fails is tried once more after a
@@ -16,6 +16,9 @@ from collections import deque
 import msgspec
 
 from trotline.errors import (
+    ArchiveError,
+    ArchiveFileFails,
+    ArchiveUnreachable,
     FrontierError,
     FrontierFileFails,
     FrontierGone,
@@ -24,17 +27,21 @@ from trotline.errors import (
     SinkFileFails,
     SinkGone,
     SinkRejects,
+    SinkUnreachable,
     ValidatorsError,
 )
-from trotline.model.lease import Settled
+from trotline.model.lease import Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
+from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
+from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
@@ -70,9 +77,14 @@ class Committer:
         """Set while leasing may continue; cleared for backpressure."""
         self.room.set()
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
+        self._archiver = None if parts.archive is None else Archiver(parts.archive)
+        self._archiving = False
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self._named = set[str]()
+        self._bytes = 0
+        """Of bodies that wait to be archived."""
+        self._most_bytes = max(LEAST_BYTES, policy.memory // 16)
         self.stale = 0
         """Settles that were refused: another worker has those leases now."""
         self.error = ""
@@ -85,6 +97,12 @@ class Committer:
             self._enough.set()
         if len(self._waiting) >= self._policy.backlog:
             self.room.clear()
+        if visit.captures:
+            self._bytes += bytes_of(visit)
+            if self._bytes >= self._most_bytes // 4:
+                self._enough.set()
+            if self._bytes >= self._most_bytes:
+                self.room.clear()
 
     @property
     def held_back(self) -> str:
@@ -92,7 +110,8 @@ class Committer:
         if self.error:
             return self.error
         if not self.room.is_set():
-            return f"sink is slow: {len(self._waiting)} visits wait to be stored"
+            what = "archive" if self._archiving else "sink"
+            return f"{what} is slow: {len(self._waiting)} visits wait to be stored"
         return ""
 
     def starve(self, starving: bool) -> None:
@@ -128,25 +147,73 @@ class Committer:
 
     def _next_batch(self) -> list[FinishedVisit]:
         count = min(len(self._waiting), 4 * self._policy.batch)
-        return [self._waiting.popleft() for _ in range(count)]
+        if not self._bytes:
+            return [self._waiting.popleft() for _ in range(count)]
+        batch: list[FinishedVisit] = []
+        size = 0
+        while len(batch) < count and size < self._most_bytes // 4:
+            batch.append(self._waiting.popleft())
+            size += bytes_of(batch[-1])
+        self._bytes -= size
+        return batch
 
     async def _commit(self, batch: list[FinishedVisit]) -> None:
         meter = self._parts.meter
         began = meter.now()
-        stored = await self._stored(batch)
+        if self._archiver is not None:
+            batch = await self._archive(self._archiver, batch)
+        stored = batch if self._parts.joint is not None else await self._stored(batch)
         stored_at = meter.now()
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
-        await self._settle(stored)
+        await self._settle(await self._handed_over(stored))
         ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
         meter.committed(ended - began)
         if self._parts.tracer is not None:
             self._trace(self._parts.tracer, stored, began, ended)
-        if len(self._waiting) < self._policy.backlog:
+        if len(self._waiting) < self._policy.backlog and self._bytes < self._most_bytes:
             self.room.set()
+
+    async def _archive(self, archiver: Archiver, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """The raw responses, before anything else of the batch: what is settled is in the archive, or its row of the
+        ledger says why not."""
+        wait = _FIRST_WAIT
+        self._archiving = True
+        try:
+            while True:
+                try:
+                    batch = await archiver.write(batch)
+                except ArchiveUnreachable as error:
+                    wait = await self._wait_for("archive", error, wait)
+                else:
+                    self._recovered()
+                    return batch
+        finally:
+            self._archiving = False
+
+    async def _handed_over(self, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """Tasks for other spiders are admitted to their jobs. Before the settle: after a crash in between the page is
+        visited again, and they are duplicates. A page with tasks for a spider without a job is buried with that."""
+        for name in {name: None for visit in batch for name in visit.handoffs}:
+            tasks = [task for visit in batch for task in visit.handoffs.get(name, ())]
+            if not await self._put_elsewhere(name, tasks):
+                batch = [visit.kept_for(name) if name in visit.handoffs else visit for visit in batch]
+        return batch
+
+    async def _put_elsewhere(self, spider: str, tasks: list[Task]) -> bool:
+        wait = _FIRST_WAIT
+        while self._parts.others is not None:
+            try:
+                answers = await self._parts.others.put(spider, tasks)
+            except FrontierError as error:
+                wait = await self._wait_for("frontier", error, wait)
+            else:
+                self._recovered()
+                return answers is not None
+        return False
 
     def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
         for visit in batch:
@@ -205,8 +272,8 @@ class Committer:
         """As `_stored`: visit by visit after an unexpected error, and each once more."""
         try:
             return await self._settle_all(batch)
-        except (FrontierGone, FrontierUnreachable):
-            # The rows are stored; the frontier will not answer any more.
+        except (FrontierGone, FrontierUnreachable, SinkGone):
+            # The frontier, or a sink that is the same database, will not answer any more.
             raise
         except Exception as error:
             log.error("settle.failed %s", redaction.text(traceback.format_exc()))
@@ -228,16 +295,22 @@ class Committer:
         return buried_for_defect(visit.lease, error, visit.request)
 
     async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
-        settlements = [visit.settlement(self._named) for visit in batch]
         idle = self._closing or (self._starving and not self._waiting)
-        if counts := self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle):
-            # With the first one: if that is refused they are lost, and it is only a ratio.
-            settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
+        counts = self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle)
         wait = _FIRST_WAIT
         while True:
+            settlements = [visit.settlement(self._named) for visit in batch]
+            if counts:
+                # With the first one: if that is refused they are lost, and it is only a ratio.
+                settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
             generation = self._parts.frontier.generation
             try:
-                answers = await self._parts.frontier.settle(self._worker, settlements)
+                answers = await self._settled(batch, settlements)
+            except SinkRejects as error:
+                log.warning("records.refused %s", error.what)
+                batch = without(batch, error.rejected)
+            except SinkUnreachable as error:
+                wait = await self._wait_for("sink", error, wait)
             except FrontierError as error:
                 # An error reply means that the server is reachable: something in this batch may be invalid.
                 if isinstance(error, FrontierGone) or not (grave or isinstance(error, FrontierUnreachable)):
@@ -264,6 +337,18 @@ class Committer:
         if self._parts.validators is not None:
             await self._remember(self._parts.validators, [visit.seen for visit in accepted if visit.seen])
 
+    async def _settled(self, batch: list[FinishedVisit], settlements: list[Settlement]) -> list[Settled]:
+        if self._parts.joint is None:
+            return await self._parts.frontier.settle(self._worker, settlements)
+        visits = self._policy.visits and self._parts.sink.keeps_visits
+        return await self._parts.joint.settle(
+            self._worker,
+            [
+                Page(settlement, visit.records, visit.lines(self._parts.job, self._worker) if visits else ())
+                for visit, settlement in zip(batch, settlements, strict=True)
+            ],
+        )
+
     async def _remember(self, validators: Validators, seen: list[tuple[int, Validator]]) -> None:
         """Only after the settle. If the worker died between the two, the second visit would be answered 304 without a
         body, and everything of the page that was not settled would be lost."""
@@ -277,11 +362,11 @@ class Committer:
         self.error = ""
         self._deadline.renew()
 
-    async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
+    async def _wait_for(self, what: str, error: FrontierError | SinkError | ArchiveError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
         self.error = f"{what} is unreachable: {error.what}"
-        if isinstance(error, (FrontierFileFails, SinkFileFails)):
+        if isinstance(error, (FrontierFileFails, SinkFileFails, ArchiveFileFails)):
             left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:
                 raise type(error)(

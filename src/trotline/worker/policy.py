@@ -23,12 +23,16 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Memory limit of one worker process, in bytes."""
     visits: bool = True
     """Write a ledger row for every visit, if the sink has a ledger."""
+    one_transaction: bool = False
+    """Rows and settles are one transaction: frontier and sink are the same database."""
     proxies: str = ""
     """The file with the proxy pools (config/pool_sources.py); empty: there are none."""
     pools: tuple[str, ...] = ()
     """Proxy pools whose tasks this worker takes; empty: all."""
     regions: tuple[str, ...] = ()
     """Regions whose pools this worker serves; empty: all."""
+    routes: tuple[str, ...] = ()
+    """Routes whose tasks this worker takes; empty: all."""
 
 
 class WorkerPolicy(WorkerSettings, frozen=True, kw_only=True):

@@ -252,9 +252,16 @@ class Supervisor:
             self.stop()
 
     async def _beat(self) -> None:
+        """A child without work since its last heartbeat has every second one: it holds no lease, so none is lost."""
+        worked: dict[str, Seconds | None] = {}
         while True:
             for child in self.children:
-                await self._beat_for(child)
+                at_work = None if child.stats is None else child.stats.slots.busy + child.stats.slots.start
+                if at_work is None or worked.get(child.name) != at_work:
+                    await self._beat_for(child)
+                    worked[child.name] = at_work
+                else:
+                    del worked[child.name]
             await asyncio.sleep(BEAT)
 
     async def _beat_for(self, child: Child) -> None:

@@ -15,6 +15,8 @@ from trotline.model.verdict import Kind
 from trotline.model.work_stats import WorkStats
 from trotline.ports.frontier import DIRECT
 from trotline.rules import redaction, storage_patience
+from trotline.spider import hook_calls
+from trotline.spider.hooks import WorkerHandle
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.finished_visit import (
@@ -34,11 +36,15 @@ from trotline.worker.visit import Visitor
 log = logging.getLogger("trotline.worker")
 
 LEASE_WAIT: Seconds = 1.0
-"""How long one `lease` call may wait for work (long polling)."""
+"""How long one `lease` call may wait for work (long polling);"""
+IDLE_WAIT: Seconds = 15.0
+"""of a worker that has nothing to do: twice as long each time, up to this."""
 GATHER: Seconds = 0.005
 """A free slot waits this long for others, so that one call leases for all of them."""
 HOLDS_EVERY: Seconds = 10.0
-"""Interval at which the frontier gets the list of our leases."""
+"""Interval at which the frontier gets the list of our leases;"""
+HOLDS_NONE_EVERY: Seconds = 300.0
+"""and the news that there are none."""
 AHEAD: Seconds = 0.1
 """Prefetch: leases are requested this long before slots become free."""
 
@@ -48,6 +54,7 @@ class Worker:
 
     def __init__(self, name: str, spider: Spider, parts: WorkerParts, policy: WorkerPolicy) -> None:
         self.name = name
+        self._hooks = spider.hooks
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts, name)
@@ -55,6 +62,8 @@ class Worker:
         """Tokens of unsettled leases."""
         self._generation = 0
         self._held_reported_at = float("-inf")
+        self._reported_held = True
+        """Were there any in the last list?"""
         self._committer = Committer(name, parts, policy, self._held)
         self._stopping = asyncio.Event()
         self._slot_free = asyncio.Event()
@@ -62,6 +71,10 @@ class Worker:
         self._leased = 0
         self._finished_visits = 0
         self._rate = 0.0
+        self._wait = LEASE_WAIT
+        """Of the next `lease` call that waits; longer than LEASE_WAIT: there was nothing to do."""
+        self._waited_in_vain = False
+        """The last `lease` call waited as long as it may: so the job was not finished."""
         self._asking = False
         """A `lease` call without a wait is under way, or about to be."""
         self._unreachable = ""
@@ -98,6 +111,18 @@ class Worker:
         self._stopping.set()
 
     async def run(self) -> None:
+        """Also runs the hooks of the spider: `on_start` before the first page, `on_finish` after the last is stored."""
+        if not (self._hooks.on_start or self._hooks.on_finish):
+            return await self._run()
+        await hook_calls.on_start(self._hooks.on_start, WorkerHandle(self._parts.job, self.name))
+        ended = "failed"
+        try:
+            await self._run()
+            ended = "stopped" if self.stopping else "finished"
+        finally:
+            await hook_calls.on_finish(self._hooks.on_finish, WorkerHandle(self._parts.job, self.name, ended))
+
+    async def _run(self) -> None:
         self._start_queue = StartQueue()
         self._parts.meter.begin()
         committing = asyncio.create_task(self._committer.run())
@@ -160,26 +185,32 @@ class Worker:
                 room = min(budget, self._room())
             await self._report_held()
             leases = await self._lease_or_starve(min(room, self._policy.batch))
-            if not leases and await self._finished():
+            if not leases and not self._waited_in_vain and await self._finished():
                 return
             self._leased += len(leases)
             self._held.update(lease.token for lease in leases)
             self._start_queue.add(leases)
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
-        leases = await self._lease(limit, 0.0)
-        self._asking = False
+        leases = await self._lease(limit, 0.0) if self._wait == LEASE_WAIT else []
+        self._asking = self._waited_in_vain = False
         if leases:
             return leases
+        clock = asyncio.get_running_loop().time
         self._committer.starve(True)
         try:
-            return await self._lease(limit, LEASE_WAIT)
+            since = clock()
+            leases = await self._lease(limit, self._wait)
+            idle = not leases and not self._busy and not len(self._start_queue) and not self._held
+            self._waited_in_vain = idle and clock() - since >= self._wait
+            self._wait = min(IDLE_WAIT, 2 * self._wait) if self._waited_in_vain else LEASE_WAIT
+            return leases
         finally:
             self._committer.starve(False)
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools)
+            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools, self._policy.routes or None)
         except FrontierGone:
             raise
         except FrontierError as error:
@@ -210,9 +241,9 @@ class Worker:
     async def _report_held(self) -> None:
         """After a failover the server may have lost our last settles, and still list those leases as ours."""
         now = asyncio.get_running_loop().time()
-        if now - self._held_reported_at < HOLDS_EVERY:
+        if now - self._held_reported_at < (HOLDS_EVERY if self._held or self._reported_held else HOLDS_NONE_EVERY):
             return
-        self._held_reported_at = now
+        self._held_reported_at, self._reported_held = now, bool(self._held)
         # The `lease` call that follows reports the error.
         with contextlib.suppress(FrontierUnreachable):
             await self._parts.frontier.holds(self.name, self._held)

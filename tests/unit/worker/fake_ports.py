@@ -104,7 +104,14 @@ class DiaryFrontier:
         self.endless = False
         """Never finished: more could come."""
 
-    async def lease(self, worker: str, limit: int, wait: float = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: float = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         if self.lease_away > 0:
             self.lease_away -= 1
             raise FrontierUnreachable("locked")

@@ -13,6 +13,7 @@ from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, RowReader, SchemaAdmin, SinkOffer
 from trotline.ports.jobs import Jobs
+from trotline.ports.joint_commit import JointCommit
 from trotline.ports.leadership import Leadership
 from trotline.ports.ledger import Ledger
 from trotline.ports.merge_store import MergeStore
@@ -72,6 +73,22 @@ async def _proxy_pools(url: str) -> ProxyPools:
     from trotline.adapters.postgres.frontier.proxy_pools import PostgresProxyPools
 
     return PostgresProxyPools(_database(url))
+
+
+def _check_joint(frontier: str, sink: str) -> None:
+    from trotline.adapters.postgres.joint_commit import check
+
+    check(frontier, sink)
+
+
+def _joint(opened: OpenJob, sink: Sink) -> JointCommit:
+    from trotline.adapters.postgres.frontier.frontier import PostgresFrontier
+    from trotline.adapters.postgres.joint_commit import PostgresJointCommit
+    from trotline.adapters.postgres.sink import PostgresSink
+
+    assert isinstance(opened.frontier, PostgresFrontier)  # noqa: S101 - opened by this backend
+    assert isinstance(sink, PostgresSink)  # noqa: S101 - the same
+    return PostgresJointCommit(opened.frontier.store, sink)
 
 
 def _shared_cache(url: str, kind: str) -> SharedCache:
@@ -210,6 +227,8 @@ BACKEND = Backend(
         shared_cache=_shared_cache,
         notices=_notices,
         load=_frontier_load,
+        check_joint=_check_joint,
+        joint=_joint,
     ),
     sink=SinkOffer(
         forms=("postgresql://HOST/DATABASE",),

@@ -46,6 +46,11 @@ class Connections:
         self.broken = 0
         """Connections that failed. After that the server may be another one."""
 
+    @property
+    def direct(self) -> bool:
+        """They lead to a server, not to a pooler, as far as is known."""
+        return bool(self._address.prepare)
+
     @asynccontextmanager
     async def transaction(
         self, *, within: Seconds = 0.0, lock: Seconds = 0.0, statements: int = 1

@@ -3,8 +3,8 @@
 import logging
 import secrets
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import asyncpg
 
@@ -14,7 +14,7 @@ from trotline.adapters.postgres.errors import is_of_a_row, plain_errors
 from trotline.adapters.postgres.field_order import Fields
 from trotline.adapters.postgres.partition_periods import HISTORY
 from trotline.adapters.postgres.partitions import Maintained, Partitions
-from trotline.adapters.postgres.pool import Connections
+from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.row_columns import (
     VISIT_TYPES,
     Placed,
@@ -36,9 +36,21 @@ from trotline.model.visit_row import VisitRow
 log = logging.getLogger("trotline.postgres")
 
 _LEASED_AT = list(VISIT_TYPES).index("leased_at")
+_TOKEN = list(VISIT_TYPES).index("token")
 _COUNT_WITHIN: Seconds = 20.0
 """Timeout for counting rows; a larger table is not counted."""
 _COUNTS_KEPT: Seconds = 90 * 86400.0
+
+
+class Parcel(NamedTuple):
+    """A batch as it is stored."""
+
+    rows: list[Placed]
+    lines: list[tuple[Any, ...]]
+    """Of the ledger."""
+    job: str
+    records: int
+    """Of the batch: some may be the same row."""
 
 
 class PostgresSink:
@@ -75,17 +87,23 @@ class PostgresSink:
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         """In one transaction. `SinkRejects` names records that can never be stored: nothing was stored, and the others
         can be."""
+        parcel = await self.prepared(batch, visits)
+        if parcel.rows or parcel.lines:
+            with plain_errors(self.address, used=self._ready):
+                await self._store(parcel)
+
+    async def prepared(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> Parcel:
+        """The batch as it is stored; its tables and partitions exist. Raises `SinkRejects`, see `write`."""
         rows, rejected = placed(batch)
         if rejected:
             raise SinkRejects(rejected)
-        if not rows and not visits:
-            return
         lines = ledger_lines(visits)
-        with plain_errors(self.address, used=self._ready):
-            await self._prepare()
-            await self._fields.remember(batch)
-            await self._partitions.cover(line[_LEASED_AT] for line in lines)
-            await self._store(rows, lines, self._job or (visits[0].job if visits else ""), len(batch))
+        if rows or lines:
+            with plain_errors(self.address, used=self._ready):
+                await self._prepare()
+                await self._fields.remember(batch)
+                await self._partitions.cover(line[_LEASED_AT] for line in lines)
+        return Parcel(rows, lines, self._job or (visits[0].job if visits else ""), len(batch))
 
     async def count(self, *, rows: bool = True) -> Stored:
         with plain_errors(self.address, "count rows in"):
@@ -171,34 +189,50 @@ class PostgresSink:
         except asyncpg.QueryCanceledError:
             return None
 
-    async def _store(self, rows: list[Placed], lines: list[tuple[Any, ...]], job: str, records: int) -> None:
-        others = (job, self.address.freshness, self._started_at, self._writer, records)
+    async def _store(self, parcel: Parcel) -> None:
         try:
-            await self._put(rows, lines, others)
+            await self._put(parcel)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_of_a_row(error):
                 raise
         else:
             return
-        if refused := await self._refused(rows, others):
+        if refused := await self.refused(parcel):
             raise SinkRejects(refused)
-        await self._put(rows, await self._good_lines(lines), others)
+        await self._put(await self.with_good_lines(parcel))
 
-    async def _put(self, rows: list[Placed], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
+    async def _put(self, parcel: Parcel) -> None:
         """One transaction for the whole batch."""
-        parts = pieces(rows)
-        *given, records = others
-        repeats = records - len(rows)
-        async with self._connections.transaction(statements=len(parts) + bool(lines)) as connection:
-            for part in parts:
-                await connection.execute(self._upsert, *columns_of_rows(part), *given, len(part) + repeats)
-                repeats = 0
-            if lines:
-                await connection.execute(self._log, *zip(*lines, strict=True))
+        statements = len(pieces(parcel.rows)) + bool(parcel.lines)
+        async with self._connections.transaction(statements=statements) as connection:
+            await self.put_with(connection, parcel)
 
-    async def _refused(self, rows: list[Placed], others: tuple[Any, ...]) -> dict[int, str]:
+    async def put_with(self, connection: Connection, parcel: Parcel) -> None:
+        """In the transaction of a connection."""
+        given = self._given(parcel)
+        repeats = parcel.records - len(parcel.rows)
+        for part in pieces(parcel.rows):
+            await connection.execute(self._upsert, *columns_of_rows(part), *given, len(part) + repeats)
+            repeats = 0
+        if parcel.lines:
+            await connection.execute(self._log, *zip(*parcel.lines, strict=True))
+
+    def _given(self, parcel: Parcel) -> tuple[Any, ...]:
+        return (parcel.job, self.address.freshness, self._started_at, self._writer)
+
+    def part_of(self, parcel: Parcel, records: Collection[int], tokens: Collection[int]) -> Parcel:
+        """Only records at these positions of the batch, and visits with these tokens."""
+        rows = [row for row in parcel.rows if row.position in records]
+        lines = [line for line in parcel.lines if line[_TOKEN] in tokens]
+        return Parcel(rows, lines, parcel.job, len(records))
+
+    async def with_good_lines(self, parcel: Parcel) -> Parcel:
+        return parcel._replace(lines=await self._good_lines(parcel.lines))
+
+    async def refused(self, parcel: Parcel) -> dict[int, str]:
         """The rows that can never be stored: positions of their records in the batch, and the reasons."""
-        parts = pieces(rows)
+        parts = pieces(parcel.rows)
+        others = (*self._given(parcel), parcel.records)
         faults = await find_faults(self._connections, self._upsert, [columns_of_rows(part) for part in parts], others)
         return {
             part[place].position: why for part, found in zip(parts, faults, strict=True) for place, why in found.items()

@@ -1,5 +1,6 @@
 """All lanes of a job, in pages. Every lane is in one of its shards."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,17 @@ async def named_lanes(home: Callable[[str], Shard], names: Sequence[str], now: M
         lanes = await shard.server.run(script("view_lanes"), shard.key, name)
         found += [await _whole(shard, view, record) for view, record in views(lanes, now)]
     return [view for view in found if view.waiting or view.leased or view.state is not State.RUNNING]
+
+
+async def waiting_by_queue(shards: Sequence[Shard]) -> Counter[int]:
+    """The number of waiting tasks by the number of their route's queue; without those that wait for an earlier step of
+    their chain, or at a broker."""
+    counts: Counter[int] = Counter()
+    for shard in shards:
+        async for page in _pages(shard, "count_waiting_by_queue"):
+            for number, count in zip(page[::2], page[1::2], strict=True):
+                counts[number] += count
+    return counts
 
 
 async def _others(shard: Shard, now: Moment) -> AsyncIterator[list[LaneView]]:

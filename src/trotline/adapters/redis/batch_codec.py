@@ -10,7 +10,7 @@ import msgspec
 
 from trotline.adapters.redis.layouts import JOB_BOUNDS, Ending, EndingMore, EndKind, NewTask, RejectedRow
 from trotline.adapters.redis.pool_members import member_field
-from trotline.adapters.redis.task_codec import TaskCodec, level_of, spread, template_of
+from trotline.adapters.redis.task_codec import TaskCodec, spread, template_of
 from trotline.adapters.redis.task_templates import TaskTemplates
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
@@ -126,7 +126,7 @@ class Batch:
     async def add(self, tasks: Sequence[Task]) -> None:
         templates = [template_of(task) for task in tasks]
         numbers = await self._templates.learn(templates)
-        pack, put = self._codec.pack, self.tasks.extend
+        pack, level_of, put = self._codec.pack, self._codec.level_of, self.tasks.extend
         for task, template in zip(tasks, templates, strict=True):
             blob = raw(pack(task, numbers[template], template.scheme))
             mark = task.fingerprint

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import seen_memory
-from trotline.adapters.redis.all_lanes import all_lanes, named_lanes
+from trotline.adapters.redis.all_lanes import all_lanes, named_lanes, waiting_by_queue
 from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
@@ -36,7 +36,7 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.ports.console import MOST_CHAINS
-from trotline.rules import grave_view, notes, pool_moves, redaction
+from trotline.rules import grave_view, notes, pool_moves, redaction, route_queues
 from trotline.rules.chains import shown_counts
 from trotline.rules.stored_values import bounded
 from trotline.rules.worker_info import with_own_counts
@@ -104,6 +104,13 @@ class RedisConsole:
 
     async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
         return await named_lanes(self._parts.home, names, await self._server.now())
+
+    async def waiting_routes(self) -> dict[str, int]:
+        queues = self.job.rules.queues
+        if not queues:
+            return {}
+        counts = await waiting_by_queue(self._shards)
+        return {route_queues.route_of(queues, number): counts[number] for number in sorted(counts) if counts[number]}
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         shards = self._shards if lane is None else [self._parts.home(lane)]

@@ -22,13 +22,16 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules import route_queues
 
 LOOK: Seconds = 1.0
-"""A waiting worker polls again after this at the latest."""
+"""A waiting worker polls again after this at the latest,"""
+IDLE_LOOK: Seconds = 15.0
+"""and while there is nothing, twice as long each time, up to this: it is woken when there is."""
 
 
 class RedisFrontier:
-    """Keeps F1 to F20, and C1 to C7, with one script per call."""
+    """Keeps F1 to F21, and C1 to C7, with one script per call."""
 
     def __init__(self, parts: JobShards) -> None:
         self._parts = parts
@@ -40,6 +43,7 @@ class RedisFrontier:
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
         self._supply: Callable[[int], Awaitable[None]] | None = None
         self._checked = False
+        self._look = LOOK
 
     def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
         """Called each time before the queues are looked at, with the number of tasks that are wanted."""
@@ -69,9 +73,17 @@ class RedisFrontier:
         }
         return [by_place[place] for place in range(len(tasks))]
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         if limit <= 0:
             return []
+        queues = ",".join(map(str, route_queues.wanted(self._parts.job.rules.queues, routes)))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
@@ -79,17 +91,22 @@ class RedisFrontier:
             await self._sharded_settle.repeat()
             if self._supply is not None:
                 await self._supply(limit)
-            result = await self._lease(worker, limit, pools)
+            result = await self._lease(worker, limit, pools, queues)
             left = until - loop.time()
             if not result.leases and not self._checked:
                 await self._check_shelf()
+            if result.leases:
+                self._look = LOOK
             if result.leases or left <= 0 or (result.over and await self.finished()):
                 return result.leases
             if not self._wakeups.listening:
                 # Subscribe first, then check once more, so that no wake-up is missed.
                 await self._wakeups.listen(min(left, LOOK))
                 continue
-            await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
+            # What waits at a broker is not announced.
+            look = self._look if self._supply is None else LOOK
+            await self._wakeups.wait(min(left, look, result.pause if result.pause > 0 else look))
+            self._look = min(IDLE_LOOK, 2 * self._look)
 
     async def _check_shelf(self) -> None:
         """A worker that does not know of the broker would wait for ever."""
@@ -100,15 +117,15 @@ class RedisFrontier:
             )
         self._checked = True
 
-    async def _lease(self, worker: str, limit: int, pools: Sequence[str]) -> LeaseResult:
+    async def _lease(self, worker: str, limit: int, pools: Sequence[str], queues: str) -> LeaseResult:
         several = self._parts.several
         source = self._sharded_lease if several else self._shards[0]
         if several and not (limit := await self._parts.budgets.left(limit)):
             # Rescuing a dead worker's leases may make room again.
-            result = await source.lease(worker, 0, pools)
+            result = await source.lease(worker, 0, pools, queues)
             return LeaseResult(result.leases, result.pause, over=True)
         while True:
-            result = await source.lease(worker, limit, pools)
+            result = await source.lease(worker, limit, pools, queues)
             if result.leases or not result.parked:
                 return result
 

@@ -8,7 +8,7 @@ import msgspec
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.pool_moves import PoolMoves, finish_leaving
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.task_codec import REJECT, level_of, open_grave, unwrap
+from trotline.adapters.redis.task_codec import REJECT, open_grave, unwrap
 from trotline.model.job import Grave
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment
@@ -225,6 +225,6 @@ async def _level(shard: Shard, parcel: bytes) -> int:
     """The level of its first attempt."""
     _, lane, blob = unwrap(parcel)
     try:
-        return level_of(msgspec.structs.replace(await shard.read(blob, lane), attempt=0))
+        return shard.codec.level_of(msgspec.structs.replace(await shard.read(blob, lane), attempt=0))
     except Undecodable:
         return 0

@@ -82,7 +82,7 @@ class RedisJobs:
         for shard in range(job.shards):
             books = keys.job(keys.prefix(job.id, shard))
             counters = Books().pack()
-            pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots])
+            pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots + 4 * bool(rules.queues)])
             await self._server.run_timeless(script("create_job"), books, repr(now), job.shards, number, pace, counters)
             if self._shelf:
                 await self._server.ask("HSET", books, "shelf", "1")

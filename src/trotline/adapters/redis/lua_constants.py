@@ -11,7 +11,17 @@ from trotline.adapters.redis import lane_view, layouts, task_codec
 from trotline.model.pace import FASTEST, Pace
 from trotline.model.proxy_pool import ACCOUNT, ACCOUNTS, VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
-from trotline.rules import adaptive_pace, bloom_filter, chains, counter_limits, lane_sharing, pace, proxy_ring, shelves
+from trotline.rules import (
+    adaptive_pace,
+    bloom_filter,
+    chains,
+    counter_limits,
+    lane_sharing,
+    pace,
+    proxy_ring,
+    route_queues,
+    shelves,
+)
 from trotline.rules.retries import LATER_BY
 
 Value = float | str
@@ -82,6 +92,8 @@ _RULES: dict[str, Value] = {
     **_named(shelves, "LANE_SHARE", "OVERFLOWS", "PARCEL_TASKS", "PARCEL_BYTES", "WINDOW", "BAND_SLACK"),
     "SHELF_BANDS": " ".join(map(str, shelves.BANDS)),
     "SHELF_LAST": len(shelves.BANDS),
+    "QUEUE_SPAN": route_queues.SPAN,
+    "MOST_QUEUES": route_queues.MOST_QUEUES,
 }  # fmt: skip
 
 _LAYOUTS: dict[str, Value] = {
@@ -96,6 +108,7 @@ _LAYOUTS: dict[str, Value] = {
     **_places("BOUND_", (*pace.Bounds.__struct_fields__, "gap")),
     **{state.name: number for number, state in enumerate(lane_view.STATES)},
     "MOST_LEVELS": lane_view.MOST_LEVELS,
+    "MOST_QUEUED_LEVELS": lane_view.MOST_QUEUED_LEVELS,
     **_offsets("CLAIM_", layouts.CLAIM),
     **_offsets("TASK_", layouts.NewTask._fields),
     **_offsets("MOVED_", layouts.MovedTask._fields),
@@ -116,6 +129,8 @@ _FORMS: dict[str, Value] = {
     "SHARED_BYTES": layouts.SHARED_LANE.size,
     "CALM_FORM": _form(layouts.CALM_LANE),
     "CALM_BYTES": layouts.CALM_LANE.size,
+    "VIEW_COUNTS_FORM": _form(layouts.LANE_COUNTS),
+    "VIEW_PACE_FORM": _form(layouts.LANE_PACE),
     "BOUNDS_FORM": _form(layouts.BOUNDS),
     "BOUNDS_BYTES": layouts.BOUNDS.size,
     "JOB_BOUNDS_FORM": _form(layouts.JOB_BOUNDS),

@@ -20,7 +20,6 @@ from trotline.adapters.redis.task_codec import (
     FINGERPRINT,
     LEVEL_BYTES,
     PARCEL,
-    level_of,
     open_grave,
     read_chain,
     unwrap,
@@ -104,7 +103,7 @@ class PoolMoves:
         for some in parts_of(list(tasks.items()), lambda item: task_weight(item[1])):
             batch, flat = shard.batch(), []
             for name, task in some:
-                flat += [name, raw(_parcel(task, await batch.blob(task)))]
+                flat += [name, raw(_parcel(task, shard.codec.level_of(task), await batch.blob(task)))]
             recorded = await shard.server.run(script("leave_graves"), shard.key, encode(flat))
             found = zip((name for name, _ in some), recorded[::2], recorded[1::2], strict=True)
             parcels = {name: (parcel, grave) for name, parcel, grave in found if parcel is not None}
@@ -123,7 +122,10 @@ async def finish_leaving(shard: Shard, home: Callable[[str], Shard], parcels: di
         marks[task.fingerprint] = f"g{name}.{open_grave(grave).died_at!r}"
         arrivals[home(lane)].append(task)
     for target, tasks in arrivals.items():
-        moves = [(task, 0.0, level_of(task).to_bytes(LEVEL_BYTES, "little", signed=True) + _FRESH) for task in tasks]
+        moves = [
+            (task, 0.0, target.codec.level_of(task).to_bytes(LEVEL_BYTES, "little", signed=True) + _FRESH)
+            for task in tasks
+        ]
         await target.arrive(moves, lambda task: marks[task.fingerprint])
     if not parcels:
         return 0
@@ -147,9 +149,9 @@ async def _rewrite(shard: Shard, tasks: dict[str, Task]) -> None:
         await shard.server.run(script("move_graves"), shard.key, encode(flat))
 
 
-def _parcel(task: Task, blob: bytes) -> bytes:
+def _parcel(task: Task, level: int, blob: bytes) -> bytes:
     lane = task.lane.encode()
-    return PARCEL.pack(level_of(task), len(lane)) + lane + blob
+    return PARCEL.pack(level, len(lane)) + lane + blob
 
 
 async def _read(shard: Shard, grave: bytes) -> Task | None:

@@ -53,7 +53,7 @@ class Shard:
         self.server = server
         self.prefix = keys.prefix(job.id, number)
         self.key = keys.job(self.prefix)
-        self.codec = TaskCodec(job.started_at)
+        self.codec = TaskCodec(job.started_at, job.rules.queues)
         self.templates = TaskTemplates(server, self.prefix)
         self._job = job
         self.seen = pieces(job.memory)
@@ -92,23 +92,24 @@ class Shard:
         return answers
 
     async def lease(
-        self, worker: str, limit: int, pools: Sequence[str] = DIRECT, upto: int | None = None
+        self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = "", upto: int | None = None
     ) -> LeaseResult:
-        """`upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
-        result = await self._try(worker, limit, pools, upto)
+        """`queues`: numbers of routes' queues. `upto`: no level beyond this one. Asked for nothing, it does the
+        housekeeping and tells what there is."""
+        result = await self._try(worker, limit, pools, queues, upto)
         for prefix in result.stuck:
             await self._rescue(prefix)
         # What they held may be ours now.
-        return await self._try(worker, limit, pools, upto) if result.stuck and not result.leases else result
+        return await self._try(worker, limit, pools, queues, upto) if result.stuck and not result.leases else result
 
-    async def _try(self, worker: str, limit: int, pools: Sequence[str], upto: int | None) -> LeaseResult:
+    async def _try(self, worker: str, limit: int, pools: Sequence[str], queues: str, upto: int | None) -> LeaseResult:
         try:
-            return await self._lease(worker, limit, pools, upto)
+            return await self._lease(worker, limit, pools, queues, upto)
         except FrontierUnreachable:
             # Once more: should the lost reply have handed out something, this call gets it back first.
-            return await self._lease(worker, limit, pools, upto)
+            return await self._lease(worker, limit, pools, queues, upto)
 
-    async def _lease(self, worker: str, limit: int, pools: Sequence[str], upto: int | None) -> LeaseResult:
+    async def _lease(self, worker: str, limit: int, pools: Sequence[str], queues: str, upto: int | None) -> LeaseResult:
         rules = self._job.rules
         lost, name = self._lost.get(worker, ""), self.server.call_name()
         # Set before the call: a cancellation loses the reply, too.
@@ -116,7 +117,8 @@ class Shard:
         asked_at = asyncio.get_running_loop().time()
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
-            self._shards, self._number, "" if upto is None else upto, self._chance.random(), *pools, again=False,
+            self._shards, self._number, "" if upto is None else upto, self._chance.random(), queues, *pools,
+            again=False,
         )  # fmt: skip
         result = await self._unpack(worker, reply, asked_at)
         self._lost.pop(worker, None)

@@ -17,7 +17,7 @@ parked, never dropped.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +26,7 @@ from trotline.model.proxy_pool import ACCOUNTS, VIA, base_pool
 from trotline.model.task import Task
 from trotline.model.task_json import LARGEST, Undecodable, check_format
 from trotline.model.time import Moment
+from trotline.rules import route_queues
 
 VERSION = 1
 
@@ -144,11 +145,6 @@ def _own_pool(pool: str, lane: str) -> str:
     return named if base_pool(named) == pool else pool
 
 
-def level_of(task: Task) -> int:
-    """The queue within its lane: by priority, and then retries, which need credit."""
-    return max(-_FAR, min(_FAR, task.priority)) * 2 + (task.attempt > 0)
-
-
 def spread(fingerprint: int) -> int:
     """Its position in the range of fingerprints, in steps of 2^34: determines its bucket in the duplicate filter.
     Computed with floats, as in helpers/seen_exact.lua: both must round alike."""
@@ -158,8 +154,18 @@ def spread(fingerprint: int) -> int:
 class TaskCodec:
     """Packs and unpacks the tasks of one job."""
 
-    def __init__(self, started_at: Moment) -> None:
+    def __init__(self, started_at: Moment, queues: Sequence[str] = ()) -> None:
+        """`queues`: routes with a queue of their own."""
         self._epoch = started_at - _DAY
+        self._queues = {route: route_queues.number_of(queues, route) for route in queues}
+
+    def level_of(self, task: Task) -> int:
+        """The queue within its lane: by priority, and then retries, which need credit."""
+        if not self._queues:
+            return max(-_FAR, min(_FAR, task.priority)) * 2 + (task.attempt > 0)
+        priority = max(-route_queues.FAR, min(route_queues.FAR, task.priority))
+        number = self._queues.get(task.route, route_queues.OTHERS)
+        return number * route_queues.SPAN + priority * 2 + (task.attempt > 0)
 
     def pack(self, task: Task, template: int, scheme: str) -> bytes:
         """`template`: the number of its template. Raises ValueError if the task is too large."""

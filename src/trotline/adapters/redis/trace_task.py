@@ -14,7 +14,6 @@ from trotline.adapters.redis.task_codec import (
     DUE,
     FINGERPRINT,
     LEVEL_BYTES,
-    level_of,
     open_grave,
     read_head,
     spread,
@@ -103,7 +102,7 @@ async def _waiting(shard: Shard, task: Task) -> Found | None:
     if packed is None:
         return None
     # Its initial level first: a lane may have a hundred thousand levels.
-    likely = [level_of(task)]
+    likely = [shard.codec.level_of(task)]
     async for levels in levels_of(shard.server, shard.prefix, task.lane, read_lane(packed)):
         for level in likely + levels:
             blob = await _in_queue(shard, task, keys.queue(shard.prefix, task.lane, level))

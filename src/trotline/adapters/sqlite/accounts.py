@@ -16,9 +16,10 @@ def wake(db: sqlite3.Connection, pool: str, member: int, pace_id: int, now: Mome
     """Lanes of all jobs that wait for this account, which came back from a lane, are tried again. False: there are
     none."""
     waiting = db.execute(
-        "SELECT id, pace FROM lane WHERE pool = ? AND member IN (0, ?) AND waits = 1"
+        # A lane with queues has the route behind its pool.
+        "SELECT id, pace FROM lane WHERE pool >= ? AND pool < ? AND member IN (0, ?) AND waits = 1"
         f" AND state IN ({RESTING}, {FULL}) AND paused <> {PAUSED} AND best IS NOT NULL",
-        (pool, member),
+        (pool, pool + " ", member),
     ).fetchall()
     db.executemany(f"UPDATE lane SET state = {READY}, waits = 0 WHERE id = ?", [(row[0],) for row in waiting])
     if any(row[1] != pace_id for row in waiting):

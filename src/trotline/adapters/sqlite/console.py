@@ -29,7 +29,7 @@ class SqliteConsole:
         self._file = file
         self._number = file.number
         self.job = file.job
-        self._lanes = LaneViews(file.number, heeds=file.job.rules.robots)
+        self._lanes = LaneViews(file.number, file.job.rules)
 
     async def progress(self) -> Progress:
         return await self._file.read(self._progress)
@@ -53,6 +53,9 @@ class SqliteConsole:
 
     async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
         return await self._file.read(lambda db: self._lanes.named(db, names, self._file.now()))
+
+    async def waiting_routes(self) -> dict[str, int]:
+        return await self._file.read(self._lanes.routes) if self.job.rules.queues else {}
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:

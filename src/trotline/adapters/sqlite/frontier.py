@@ -19,6 +19,7 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules import route_queues
 
 POLL: Seconds = 0.1
 """How often a waiting worker checks whether another process changed the file."""
@@ -27,7 +28,7 @@ HOUSEKEEPING: Seconds = 1.0
 
 
 class SqliteFrontier:
-    """Keeps F1 to F20, and C1 to C7, with one transaction per call."""
+    """Keeps F1 to F21, and C1 to C7, with one transaction per call."""
 
     def __init__(self, file: JobFile, *, rng: random.Random | None = None, keeper: str = "") -> None:
         self._file = file
@@ -46,10 +47,17 @@ class SqliteFrontier:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
         return await self._file.change(lambda turn: put_tasks.admit(turn, tasks))
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
-        pools = tuple(dict.fromkeys(pools))
+        pools = route_queues.keys_of(self._file.job.rules.queues, pools, routes)
         while True:
             self._file.changed.clear()
             version = await self._file.read(_version)

@@ -11,8 +11,9 @@ from trotline.rules import frontier_views
 def in_flight(db: sqlite3.Connection, job: int, limit: int, redact: Sequence[str]) -> list[InFlight]:
     """The longest first, after those whose time is unknown."""
     rows = db.execute(
-        "SELECT t.body, l.name, t.worker, t.attempt, t.leased_at, t.starts_at, t.member"
-        f" FROM task t JOIN lane l ON l.id = t.lane WHERE t.state = {LEASED} AND t.job = ?"
+        "SELECT t.body, p.name, t.worker, t.attempt, t.leased_at, t.starts_at, t.member"
+        " FROM task t JOIN lane l ON l.id = t.lane JOIN pace p ON p.id = l.pace"
+        f" WHERE t.state = {LEASED} AND t.job = ?"
         " ORDER BY t.leased_at, t.id LIMIT ?",
         (job, max(0, limit)),
     )

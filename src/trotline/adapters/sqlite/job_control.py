@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from trotline.adapters.sqlite.lane_row import decode_pace, encode_pace
+from trotline.adapters.sqlite.lane_row import LaneRow, decode_pace, encode_pace
 from trotline.adapters.sqlite.schema import CANCELLED, FULL, PAUSED, READY, RESTING, RUNNING
 from trotline.adapters.sqlite.transaction import Turn, living
 from trotline.model.job import LanePace, State
@@ -22,7 +22,11 @@ def want(turn: Turn, lane: str | None, wanted: int) -> None:
         if wanted in (CANCELLED, PAUSED):
             turn.release_lanes()
         return
-    row = turn.lane_named(lane)
+    for row in turn.lanes_named(lane):
+        _want(turn, row, wanted)
+
+
+def _want(turn: Turn, row: LaneRow, wanted: int) -> None:
     if wanted == RUNNING and row.paused == RUNNING and row.pace.rest_until > turn.now:
         row.pace = pace.probed_now(row.pace, turn.now)
         _check_again(turn, row.pace_id)
@@ -35,7 +39,7 @@ def want(turn: Turn, lane: str | None, wanted: int) -> None:
 
 def cancel_lane(turn: Turn, lane: str) -> int:
     """Bury the lane's waiting tasks; visits in flight continue. Returns the number."""
-    return turn.bury_waiting(turn.lane_named(lane), "cancelled")
+    return sum(turn.bury_waiting(row, "cancelled") for row in turn.lanes_named(lane))
 
 
 def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from trotline.adapters.sqlite.job_control import STATES
 from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import LEASED, RESTING
-from trotline.model.job import LaneView
+from trotline.model.job import LaneRules, LaneView
 from trotline.model.time import Moment
-from trotline.rules import frontier_views
+from trotline.rules import frontier_views, route_queues
 
 PAGE = 1_000
 """Lanes per transaction: the event loop, and other processes' checkpoints, wait for it."""
 
-_Row = tuple[str, int, int, int, bytes]
-"""name, waiting, leased, state, pace"""
-
 
 class LaneViews:
-    def __init__(self, job: int, *, heeds: bool) -> None:
-        """`heeds`: the job obeys robots.txt."""
+    def __init__(self, job: int, rules: LaneRules) -> None:
         self._job = job
-        self._heeds = heeds
+        self._heeds = rules.robots
+        self._queues = rules.queues
 
     def foremost(self, db: sqlite3.Connection, limit: int, now: Moment) -> list[LaneView]:
         rows = db.execute(
@@ -29,9 +26,14 @@ class LaneViews:
             f" LEFT JOIN (SELECT lane, count(*) AS leased FROM task WHERE job = ? AND state = {LEASED} GROUP BY lane) t"
             " ON t.lane = l.id WHERE job = ? AND (waiting > 0 OR leased > 0 OR paused)"
             f" ORDER BY paused > 0 DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
-            (self._job, self._job, limit),
+            (self._job, self._job, limit * (1 + len(self._queues))),
         ).fetchall()
-        return [self._view(row, now) for row in rows]
+        return self._views(rows, now)[:limit]
+
+    def routes(self, db: sqlite3.Connection) -> dict[str, int]:
+        """Route -> waiting tasks, of a job with a queue per route."""
+        rows = db.execute("SELECT name, waiting FROM lane WHERE job = ? AND waiting > 0", (self._job,))
+        return route_queues.by_route(self._queues, rows)
 
     def leased(self, db: sqlite3.Connection) -> dict[int, int]:
         """Lane -> visits under way."""
@@ -47,12 +49,15 @@ class LaneViews:
             " WHERE job = ? AND l.name > ? ORDER BY l.name LIMIT ?",
             (self._job, after, PAGE),
         ).fetchall()
-        views = [
-            self._view((name, waiting, leased.get(number, 0), wanted, packed), now)
+        full = len(rows) == PAGE
+        if full and self._queues:
+            rows = rows[: route_queues.whole_lanes(self._queues, [row[1] for row in rows])]
+        shown = [
+            (name, waiting, leased.get(number, 0), wanted, packed)
             for number, name, waiting, wanted, packed in rows
             if waiting or wanted or number in leased
         ]
-        return views, rows[-1][1] if len(rows) == PAGE else ""
+        return self._views(shown, now), rows[-1][1] if full else ""
 
     def named(self, db: sqlite3.Connection, names: Sequence[str], now: Moment) -> list[LaneView]:
         query = (
@@ -61,11 +66,12 @@ class LaneViews:
             " FROM lane l JOIN pace p ON p.id = l.pace"
             " WHERE job = ? AND l.name = ? AND (waiting > 0 OR leased > 0 OR paused)"
         )
-        found = [db.execute(query, (self._job, name)).fetchone() for name in dict.fromkeys(names)]
-        return [self._view(row, now) for row in found if row is not None]
+        wanted = [queue for name in dict.fromkeys(names) for queue in route_queues.queue_names(self._queues, name)]
+        found = [db.execute(query, (self._job, queue)).fetchone() for queue in wanted]
+        return self._views([row for row in found if row is not None], now)
 
-    def _view(self, row: _Row, now: Moment) -> LaneView:
-        name, waiting, leased, wanted, packed = row
-        return frontier_views.lane_view(
-            name, waiting, leased, STATES[wanted], decode_pace(packed), now, heeds=self._heeds
-        )
+    def _views(self, rows: Sequence[route_queues.LaneTotals], now: Moment) -> list[LaneView]:
+        return [
+            frontier_views.lane_view(name, waiting, leased, STATES[wanted], decode_pace(packed), now, heeds=self._heeds)
+            for name, waiting, leased, wanted, packed in route_queues.merged(self._queues, rows)
+        ]

@@ -20,6 +20,7 @@ from trotline.model.proxy_pool import (
 from trotline.model.time import Moment
 from trotline.rules.member_choice import OUT, limited
 from trotline.rules.proxy_ring import BEST, PARKED
+from trotline.rules.route_queues import MARK
 
 _ALL = 255
 """The weight of a member with all its turns."""
@@ -98,7 +99,7 @@ def _register(db: sqlite3.Connection, pool: Pool) -> bool:
         [(pool.name, member, weight) for member, weight in wanted.items() if there.get(member) != weight],
     )
     _count_running(db, pool)
-    _make_ready(db, "pool = ?", pool.name)
+    _make_ready(db, f"(pool = ?1 OR pool LIKE ?1 || '{MARK}%')", pool.name)
     return True
 
 
@@ -237,5 +238,5 @@ def _release(db: sqlite3.Connection, pool: str, lane: str, member: int | None, n
     ring = PoolRing(db, found[0], pool, now)
     count = ring.release(member)
     ring.flush()
-    _make_ready(db, "name = ?", lane)
+    _make_ready(db, "pace = (SELECT id FROM pace WHERE name = ?)", lane)
     return count

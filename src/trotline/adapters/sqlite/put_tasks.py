@@ -27,7 +27,7 @@ def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
     for task in tasks:
         if task.fingerprint in known:
             answers.append(Admission.DUPLICATE)
-        elif draining or turn.lane_named(task.lane).paused == DRAINING:
+        elif draining or turn.lane_of(task).paused == DRAINING:
             # Not marked as seen: it may be admitted after a resume.
             answers.append(Admission.REFUSED)
             turn.tallies[_REFUSED] += 1
@@ -81,7 +81,7 @@ def _insert(turn: Turn, tasks: list[Task]) -> None:
 
 
 def _waiting(turn: Turn, task: Task) -> _Row:
-    lane = turn.lane_named(task.lane)
+    lane = turn.lane_of(task)
     lane.waiting += 1
     state = DELAYED if task.not_before > turn.now else WAITING
     if state == WAITING:
@@ -95,7 +95,7 @@ def _insert_step(turn: Turn, task: Task) -> None:
     if not behind:
         row = _waiting(turn, task)
     else:
-        lane = turn.lane_named(task.lane)
+        lane = turn.lane_of(task)
         row = _row(turn, task, lane.id, DEAD if why else CHAINED)
         lane.waiting += not why
     cursor = turn.db.execute(_INSERT, row)

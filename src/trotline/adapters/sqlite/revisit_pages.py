@@ -40,7 +40,7 @@ def revisit(turn: Turn, ids: Sequence[str], pattern: str) -> int:
 
 def _wait_again(turn: Turn, fingerprint: int, body: bytes) -> None:
     task = task_json.decode(body)
-    lane = turn.lane_named(task.lane)
+    lane = turn.lane_of(task)
     lane.waiting += 1
     turn.has_waiting(lane, task.priority)
     turn.db.execute(

@@ -54,7 +54,7 @@ def _raise(turn: Turn, buried: _Buried, state: int, pool: str | None) -> None:
         priority = task.priority
         if pool is not None:
             task = moved(task, pool)
-            lane, body = turn.lane_named(task.lane), task_json.encode(task)
+            lane, body = turn.lane_of(task), task_json.encode(task)
     lane.waiting += 1
     if state == WAITING:
         turn.has_waiting(lane, priority)

@@ -128,7 +128,7 @@ def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: 
 
 def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int) -> LaneRow:
     """The same task continues under another URL, possibly in another lane."""
-    lane = turn.lane_named(moved.lane)
+    lane = turn.lane_of(moved)
     task = msgspec.structs.replace(moved, fingerprint=fingerprint, attempt=attempt)
     turn.db.execute("UPDATE task SET lane = ?, body = ? WHERE id = ?", (lane.id, task_json.encode(task), task_id))
     return lane

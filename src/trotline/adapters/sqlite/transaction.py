@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from trotline.adapters.sqlite import accounts, chains
-from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
+from trotline.adapters.sqlite.lane_row import SELECT, Columns, LaneRow, PaceRow, open_lane
 from trotline.adapters.sqlite.pool_ring import PoolRing
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PAUSED, READY, RESTING, WAITING
 from trotline.errors import FrontierGone
 from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult, pool_of
+from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import pace
+from trotline.rules import pace, route_queues
 from trotline.rules.counter_limits import MOST_NAMES, folded
 
 LONGEST_TALLY = 100
@@ -38,6 +39,7 @@ class Turn:
         self.tallies: Counter[str] = Counter()
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
+        self._paces: dict[int, PaceRow] = {}
         self._rings: dict[int, tuple[PoolRing, LaneRow]] = {}
         self._bounds: pace.Bounds | None = None
         """The job's default."""
@@ -48,25 +50,35 @@ class Turn:
     def lane(self, lane_id: int) -> LaneRow:
         row = self._lanes.get(lane_id)
         if row is None:
-            row = self._keep(LaneRow(self.db.execute(f"{SELECT} WHERE l.id = ?", (lane_id,)).fetchone()))
+            row = self._keep(self.db.execute(f"{SELECT} WHERE l.id = ?", (lane_id,)).fetchone())
         return row
 
-    def lane_named(self, name: str) -> LaneRow:
+    def lane_of(self, task: Task) -> LaneRow:
+        """The lane of a task, or its queue in it."""
+        return self._queue(route_queues.queue_name(self.rules.queues, task.lane, task.route))
+
+    def lanes_named(self, name: str) -> list[LaneRow]:
+        """A lane, or all its queues."""
+        return [self._queue(queue) for queue in route_queues.queue_names(self.rules.queues, name)]
+
+    def _queue(self, name: str) -> LaneRow:
         row = self._names.get(name)
         if row is None:
+            queues = self.rules.queues
             found = self.db.execute(f"{SELECT} WHERE l.job = ? AND l.name = ?", (self.job, name)).fetchone()
-            row = self._keep(LaneRow(found or open_lane(self.db, self.job, name, self.bounds(name), self.now)))
+            bounds = self.bounds(route_queues.lane_of(queues, name))
+            row = self._keep(found or open_lane(self.db, self.job, name, queues, bounds, self.now))
         return row
 
     def ready_lanes(self, limit: int, pools: Collection[str]) -> list[LaneRow]:
-        """The ready lanes of these pools, by best priority and then by the time since their last turn."""
+        """The ready lanes of these pools (and routes), by best priority and then by the time since their last turn."""
         found = []
         for pool in pools:
             found += self.db.execute(
                 f"{SELECT} WHERE l.job = ? AND l.pool = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?",
                 (self.job, pool, limit),
             ).fetchall()
-        lanes = [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+        lanes = [self._lanes.get(row[0]) or self._keep(row) for row in found]
         if len(pools) > 1:
             lanes = sorted(lanes, key=lambda lane: (lane.best or 0, lane.turn))[:limit]
         return lanes
@@ -87,9 +99,11 @@ class Turn:
             known = self._rings[lane.pace_id] = (ring, lane)
         return known[0]
 
-    def _keep(self, row: LaneRow) -> LaneRow:
+    def _keep(self, columns: Columns) -> LaneRow:
+        row = LaneRow(columns, self.rules.queues)
+        row.pace_row = self._paces.setdefault(row.pace_id, row.pace_row)
         self._lanes[row.id] = row
-        self._names[row.name] = row
+        self._names[row.queue_name] = row
         return row
 
     def look_for_best(self, lane: LaneRow) -> None:

@@ -40,6 +40,7 @@ from trotline.testing.frontier_contract.rejecting import RejectPromises
 from trotline.testing.frontier_contract.repacing import RepacePromises
 from trotline.testing.frontier_contract.repooling import RepoolPromises
 from trotline.testing.frontier_contract.rotating import RotationPromises
+from trotline.testing.frontier_contract.routing import RoutePromises
 from trotline.testing.frontier_contract.settling import SettlePromises
 from trotline.testing.frontier_contract.sharing import HeedPromises, SharePromises
 from trotline.testing.frontier_contract.steering import SteerPromises
@@ -67,6 +68,7 @@ class FrontierContract(
     InFlightPromises,
     NotePromises,
     BudgetPromises,
+    RoutePromises,
     ProxyPromises,
     PoolListPromises,
     QuarantinePromises,
@@ -80,7 +82,7 @@ class FrontierContract(
     AccountPromises,
     AccountHistories,
 ):
-    """F1 to F20, N1 to N4, R1 to R11, C1 to C7 and A1 to A6, at least one test each.
+    """F1 to F21, N1 to N4, R1 to R11, C1 to C7 and A1 to A6, at least one test each.
 
     A subclass provides the fixture `bench`.
     """

@@ -111,8 +111,9 @@ def _note(one: WorkerView) -> str:
         return f"proxies file: {one.about.proxies_trouble}"
     if one.silent_for > 2 * BEAT or one.about.held_back:
         return one.about.held_back
-    only = [pool for pool in one.about.pools if pool]
-    return f"only {', '.join(only)}" if only and "" not in one.about.pools else ", ".join(one.about.regions)
+    pools = () if "" in one.about.pools else one.about.pools
+    only = (*(f"route {name}" for name in one.about.routes), *pools)
+    return f"only {', '.join(only)}" if only else ", ".join(one.about.regions)
 
 
 def _hosts(crew: Sequence[WorkerView], whole: int) -> list[Worker]:

@@ -33,8 +33,15 @@ class JournalFrontier:
         self._note("put", new=answers.count(Admission.NEW), of=len(answers))
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        leases = await self._real.lease(worker, limit, wait, pools)
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        leases = await self._real.lease(worker, limit, wait, pools, routes)
         self._note("lease", worker=worker, tokens=[lease.token for lease in leases])
         return leases
 

@@ -52,8 +52,8 @@ async def write_rings(turn: "Turn") -> None:
 
 
 def _shared(lane: "LaneRow") -> bool:
-    """Do other jobs use it, too?"""
-    return len(lane.pace.claims) > 1
+    """Do other jobs use it, too, or other queues of the job?"""
+    return len(lane.pace.claims) > 1 or lane.name != lane.queue_name
 
 
 async def _waiting_for(turn: "Turn", freed: list[tuple[str, int, int]]) -> set[int]:

@@ -36,7 +36,7 @@ class PostgresConsole:
         self._number = store.number
         self.job = store.job
         self._redact = store.job.rules.redact
-        self._lanes = LaneViews(store.number, heeds=store.job.rules.robots)
+        self._lanes = LaneViews(store.number, store.job.rules)
         self._graves = Graveyard(store.number, self._redact)
 
     async def progress(self) -> Progress:
@@ -67,6 +67,9 @@ class PostgresConsole:
 
     async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
         return await self._look(partial(self._lanes.named, names=names))
+
+    async def waiting_routes(self) -> dict[str, int]:
+        return await self._store.read(self._lanes.routes) if self._store.job.rules.queues else {}
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:

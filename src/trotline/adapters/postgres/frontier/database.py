@@ -57,6 +57,11 @@ class Database:
         """None: the tables exist."""
 
     @property
+    def direct(self) -> bool:
+        """Notifications arrive: behind a pooler they do not."""
+        return self._connections.direct
+
+    @property
     def generation(self) -> int:
         """Counts connections that broke: after a failover the server may have lost state."""
         return self._connections.broken

@@ -25,9 +25,14 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules import route_queues
 
 HOUSEKEEPING: Seconds = 1.0
-"""How often a worker checks for dead ones, and records its own heartbeat."""
+"""How often a worker checks for dead ones, and records its own heartbeat;"""
+IDLE_HOUSEKEEPING: Seconds = 60.0
+"""while there is nothing to do. Those that hold leases are known to a call that finds nothing."""
+IDLE_ROW: Seconds = 300.0
+"""How long others notify us of new work after a call that waited."""
 _AT_ONCE = 1_000
 """Tasks or settlements of one transaction."""
 _SHORT: Seconds = 0.1
@@ -41,15 +46,19 @@ _LOCKED_FOR: Seconds = 2.0
 
 
 class PostgresFrontier:
-    """Keeps F1 to F20, and C1 to C7, with one transaction per call."""
+    """Keeps F1 to F21, and C1 to C7, with one transaction per call."""
 
     def __init__(self, store: JobStore) -> None:
-        self._store = store
+        self.store = store
         self._database = store.database
         self._chance = store.chance
         self._housekept_at = -HOUSEKEEPING
         self._heartbeats: dict[str, Moment] = {}
         self._vacuum = Vacuum(store.database)
+        self._quiet = False
+        """At the last look no task waited."""
+        self._announced: dict[str, Seconds] = {}
+        """Worker -> until when others know that it waits, by the clock of this process."""
 
     @property
     def generation(self) -> int:
@@ -62,117 +71,128 @@ class PostgresFrontier:
         answers: list[Admission] = []
         for first in range(0, len(tasks), _AT_ONCE):
             some = tasks[first : first + _AT_ONCE]
-            answers += await self._store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
+            answers += await self.store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
-        await self._store.open()
+    async def lease(
+        self,
+        worker: str,
+        limit: int,
+        wait: Seconds = 0.0,
+        pools: Sequence[str] = DIRECT,
+        routes: Sequence[str] | None = None,
+    ) -> list[Lease]:
+        await self.store.open()
         clock = asyncio.get_running_loop().time
         until = clock() + wait
-        pools = tuple(dict.fromkeys(pools))
-        wakeups, waiting = self._store.wakeups, False
-        try:
-            while True:
-                wakeups.forget()
-                await self._housekeep(worker)
-                request = lease_tasks.Request(worker, limit, pools, self._chance.random)
-                leases, why = await self._lease(request)
-                if leases or why is None:
-                    return leases
-                left = until - clock()
-                if left <= 0 or (why.may_be_over and await self.finished()):
-                    return leases
-                pause = max(0.001, why.wake - why.now)
-                if why.skipped:
-                    # They were locked for some time already: a client may have stopped.
-                    pause = _STILL_LOCKED * (0.5 + self._chance.random())
-                if not waiting and min(pause, left) > _SHORT:
-                    # Then ask again: work may have come before others knew that we wait.
-                    waiting = True
-                    await self._wait_for_news(worker, left)
-                else:
-                    await wakeups.wait(min(left, pause))
-        finally:
-            if waiting:
+        pools = route_queues.keys_of(self.store.job.rules.queues, pools, routes)
+        wakeups, waiting = self.store.wakeups, self._announced.get(worker, 0.0) > clock() + wait
+        while True:
+            wakeups.forget()
+            await self._housekeep(worker)
+            request = lease_tasks.Request(worker, limit, pools, self._chance.random)
+            leases, why = await self._lease(request)
+            if leases or why is None:
+                wakeups.found()
+                self._quiet = False
                 await self._stop_waiting(worker)
+                return leases
+            self._quiet = why.empty
+            left = until - clock()
+            if left <= 0 or (why.may_be_over and await self.finished()):
+                return leases
+            pause = max(0.001, why.wake - why.now)
+            if why.skipped:
+                # They were locked for some time already: a client may have stopped.
+                pause = _STILL_LOCKED * (0.5 + self._chance.random())
+            if not waiting and min(pause, left) > _SHORT:
+                # Then ask again: work may have come before others knew that we wait.
+                waiting = True
+                await self._wait_for_news(worker, left)
+            else:
+                await wakeups.wait(min(left, pause))
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         answers: list[Settled] = []
         for first in range(0, len(settlements), _AT_ONCE):
             some = settlements[first : first + _AT_ONCE]
-            answers += await self._store.change(
+            answers += await self.store.change(
                 lambda turn, some=some: settle_leases.settle(turn, worker, some, self._chance),  # type: ignore[misc]
                 timed=False,
             )
         return answers
 
     async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
-        await self._store.open()
+        await self.store.open()
         async with self._database.transaction(durable=False) as db:
-            await workers.heartbeat(db, self._store.number, worker, await self._database.now(db), about)
+            await workers.heartbeat(db, self.store.number, worker, await self._database.now(db), about)
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
-        count = await self._store.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
+        count = await self.store.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
         self._heartbeats.pop(worker, None)
         return count
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
-        return await self._store.change(lambda turn: workers.holds(turn, worker, tokens))
+        return await self.store.change(lambda turn: workers.holds(turn, worker, tokens))
 
     async def session_home(self, session: str, home: str = "") -> str:
-        await self._store.open()
+        await self.store.open()
         async with self._database.transaction() as db:
             if home:
                 await db.execute(
                     "INSERT INTO session (job, name, home) VALUES ($1, $2, $3)"
                     " ON CONFLICT (job, name) DO UPDATE SET home = excluded.home",
-                    self._store.number,
+                    self.store.number,
                     session,
                     home,
                 )
                 return home
             found = await db.fetchval(
-                "SELECT home FROM session WHERE job = $1 AND name = $2", self._store.number, session
+                "SELECT home FROM session WHERE job = $1 AND name = $2", self.store.number, session
             )
         return str(found or "")
 
     async def read_session(self, worker: str, lease: Lease) -> bytes | None:
-        await self._store.open()
+        await self.store.open()
         async with self._database.transaction(durable=False) as db:
-            return await accounts.read_session(db, self._store.number, worker, lease)
+            return await accounts.read_session(db, self.store.number, worker, lease)
 
     async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
-        await self._store.open()
+        await self.store.open()
         # Not durable: the settle that follows is.
         async with self._database.transaction(durable=False) as db:
-            return await accounts.save_session(db, self._store.number, worker, lease, state)
+            return await accounts.save_session(db, self.store.number, worker, lease, state)
 
     async def seal(self) -> None:
-        await finish.seal(self._store)
+        await finish.seal(self.store)
 
     async def finished(self) -> bool:
-        return await finish.finished(self._store)
+        return await finish.finished(self.store)
 
     async def announce_finish(self) -> bool:
-        return await finish.announce(self._store)
+        return await finish.announce(self.store)
 
     async def close(self) -> None:
-        await self._store.wakeups.close()
+        await self.store.wakeups.close()
         await self._vacuum.close()
         await self._database.close()
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
-        """One batch. Delayed tasks that are due go first; lanes that others have locked are tried some times."""
-        promoted, clock, pause = False, asyncio.get_running_loop().time, _LOCKED
+        """One batch. Delayed tasks that are due go first, then leases of dead workers; lanes that others have locked
+        are tried some times."""
+        promoted, rescued, clock, pause = False, False, asyncio.get_running_loop().time, _LOCKED
         until = clock() + _LOCKED_FOR
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
             if leases or why is None:
-                self._vacuum.count(self._store.number, len({lease.task.lane for lease in leases}))
+                self._vacuum.count(self.store.number, len({lease.task.lane for lease in leases}))
                 return leases, why
             if why.due and not promoted:
-                await self._store.change(promote, wake=False)
+                await self.store.change(promote, wake=False)
                 promoted = True
+            elif why.death <= why.now and not rescued:
+                await self._rescue()
+                rescued = True
             elif why.skipped and clock() < until:
                 await asyncio.sleep(pause * (0.5 + self._chance.random()))
                 pause = min(2 * pause, _STILL_LOCKED)
@@ -184,21 +204,21 @@ class PostgresFrontier:
             return await lease_tasks.serve(turn, request, ignore_due=ignore_due)
 
         # Not durable: after a crash the task just waits again. Not shared: what is leased is not ended.
-        return await self._store.change(step, durable=False, shared=False, wake=False, timed=False)
+        return await self.store.change(step, durable=False, shared=False, wake=False, timed=False)
 
     async def _housekeep(self, worker: str) -> None:
         """Leasing counts as a heartbeat; recorded at most once a second."""
-        now = self._elapsed()
-        if now - self._heartbeats.get(worker, -HOUSEKEEPING) >= HOUSEKEEPING:
+        now, every = self._elapsed(), IDLE_HOUSEKEEPING if self._quiet else HOUSEKEEPING
+        if now - self._heartbeats.get(worker, -every) >= every:
             await self.beat(worker)
             self._heartbeats[worker] = now
-        if now - self._housekept_at >= HOUSEKEEPING:
+        if now - self._housekept_at >= every:
             self._housekept_at = now
             await self._rescue()
 
     async def _rescue(self) -> None:
         try:
-            await workers.rescue(self._store)
+            await workers.rescue(self.store)
         except FrontierUnreachable as error:
             # A client that stopped may have a lane locked, for some seconds: others can be leased meanwhile.
             if not isinstance(error.__cause__, asyncpg.LockNotAvailableError):
@@ -210,18 +230,21 @@ class PostgresFrontier:
 
     async def _wait_for_news(self, worker: str, left: Seconds) -> None:
         """From now on others notify us of new work."""
-        await self._store.wakeups.listen(self._store.number, _SHORT)
+        await self.store.wakeups.listen(self.store.number, _SHORT)
         async with self._database.transaction(durable=False) as db:
             await db.execute(
                 "INSERT INTO idle (job, worker, until) VALUES ($1, $2, $3)"
                 " ON CONFLICT (job, worker) DO UPDATE SET until = excluded.until",
-                self._store.number,
+                self.store.number,
                 worker,
-                await self._database.now(db) + left + 1.0,
+                await self._database.now(db) + left + IDLE_ROW,
             )
+        self._announced[worker] = asyncio.get_running_loop().time() + left + IDLE_ROW
 
     async def _stop_waiting(self, worker: str) -> None:
+        if self._announced.pop(worker, None) is None:
+            return
         # If it fails the row stays until its time is over: that costs some notifications, an error would cost leases.
         with contextlib.suppress(FrontierError):
             async with self._database.transaction(durable=False) as db:
-                await db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", self._store.number, worker)
+                await db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", self.store.number, worker)

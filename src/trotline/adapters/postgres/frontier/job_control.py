@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trotline.adapters.postgres.frontier.lane_row import decode_pace, encode_pace
+from trotline.adapters.postgres.frontier.lane_row import LaneRow, decode_pace, encode_pace
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED, RUNNING
 from trotline.adapters.postgres.frontier.transaction import Turn, living
 from trotline.adapters.postgres.pool import Connection
@@ -24,8 +24,11 @@ async def want(turn: Turn, lane: str | None, wanted: int) -> None:
         if wanted in (CANCELLED, PAUSED):
             await turn.release_lanes()
         return
-    await turn.lock_named([lane])
-    row = turn.lane_named(lane)
+    for row in await turn.lock_named(lane):
+        await _want(turn, row, wanted)
+
+
+async def _want(turn: Turn, row: LaneRow, wanted: int) -> None:
     if wanted == RUNNING and row.paused == RUNNING and row.pace.rest_until > turn.now:
         row.pace = pace.probed_now(row.pace, turn.now)
         await _check_again(turn, row.pace_id)
@@ -37,8 +40,7 @@ async def want(turn: Turn, lane: str | None, wanted: int) -> None:
 
 async def cancel_lane(turn: Turn, lane: str) -> int:
     """Bury the lane's waiting tasks; visits in flight continue. Returns the number."""
-    await turn.lock_named([lane])
-    return await turn.bury_waiting(turn.lane_named(lane), "cancelled")
+    return sum([await turn.bury_waiting(row, "cancelled") for row in await turn.lock_named(lane)])
 
 
 async def set_budget(turn: Turn, budget: Budget) -> None:

@@ -14,7 +14,7 @@ from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Job
 from trotline.model.proxy_pool import only_member, pool_of
 from trotline.model.time import Moment
-from trotline.rules import pace
+from trotline.rules import pace, route_queues
 
 T = TypeVar("T")
 _MOST_NAMES = 10_000
@@ -27,8 +27,9 @@ ON CONFLICT (name) DO NOTHING
 """
 _ADD_LANES = """
 INSERT INTO lane (job, name, pace, pool, member)
-SELECT $1, u.name, p.id, u.pool, u.member FROM unnest($2::text[], $3::text[], $4::bigint[]) u (name, pool, member)
-JOIN pace p ON p.name = u.name ORDER BY u.name
+SELECT $1, u.name, p.id, u.pool, u.member
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[]) u (name, pool, member, lane)
+JOIN pace p ON p.name = u.lane ORDER BY u.name
 ON CONFLICT (job, name) DO NOTHING
 """
 
@@ -115,7 +116,7 @@ class JobStore:
         return self._bounds
 
     async def lane_ids(self, db: Connection, names: Sequence[str], now: Moment) -> list[int]:
-        """The ids of these lanes; creates those that are missing. Before lanes are locked."""
+        """The ids of these lanes (or queues); creates those that are missing. Before lanes are locked."""
         ids = self._lanes
         missing = sorted({name for name in names if name not in ids})
         if missing:
@@ -136,7 +137,8 @@ class JobStore:
         return dict(rows)
 
     async def _create(self, db: Connection, names: Sequence[str], now: Moment) -> None:
-        paces = [encode_pace(pace.open_lane(self.bounds(name), now)) for name in names]
-        await db.execute(_ADD_PACES, names, paces)
-        pools, members = [pool_of(name) for name in names], [only_member(name) for name in names]
-        await db.execute(_ADD_LANES, self.number, names, pools, members)
+        lanes = [route_queues.lane_of(self.job.rules.queues, name) for name in names]
+        once = list(dict.fromkeys(lanes))
+        await db.execute(_ADD_PACES, once, [encode_pace(pace.open_lane(self.bounds(lane), now)) for lane in once])
+        pools, members = [pool_of(lane) for lane in lanes], [only_member(lane) for lane in lanes]
+        await db.execute(_ADD_LANES, self.number, names, pools, members, lanes)

@@ -3,6 +3,7 @@
 The row of the pace is the lock of all its lanes and of their rows in `turn`: read after it was locked, it is current.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +12,8 @@ from trotline.adapters.postgres.frontier.schema import PAUSED
 from trotline.model.job import LaneRules
 from trotline.model.time import Moment
 from trotline.ports.frontier import HORIZON
-from trotline.rules import lane_sharing, pace
+from trotline.rules import lane_sharing, pace, route_queues
+from trotline.rules.pace import Lane
 
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
@@ -45,8 +47,29 @@ class TurnWrite(NamedTuple):
     served: int | None
 
 
+class PaceRow:
+    """A rate-limit bucket. Queues of one lane share it, so a transaction has it once."""
+
+    __slots__ = ("id", "kept", "pace", "running")
+
+    def __init__(self, pace_id: int, running: int, packed: bytes) -> None:
+        self.id = pace_id
+        self.running = running
+        self.pace = decode_pace(packed)
+        self.kept = (running, self.pace)
+
+    @property
+    def changed(self) -> bool:
+        """An unchanged one is not written."""
+        running, stored = self.kept
+        return self.running != running or (self.pace is not stored and self.pace != stored)
+
+    def written(self) -> None:
+        self.kept = (self.running, self.pace)
+
+
 class LaneRow:
-    """A lane of the transaction's job."""
+    """A lane of the transaction's job; of a job with a queue per route, one of its queues."""
 
     __slots__ = (
         "_kept",
@@ -57,21 +80,21 @@ class LaneRow:
         "id",
         "member",
         "name",
-        "pace",
-        "pace_id",
+        "pace_row",
         "paused",
         "pool",
+        "queue_name",
         "retry_at",
-        "running",
         "served",
         "touched",
         "waiting",
         "waits",
     )
 
-    def __init__(self, row: Columns) -> None:
-        self.id, self.name, self.pool, self.member, self.paused, self.waits, self.pace_id, self.running, packed = row
-        self.pace = decode_pace(packed)
+    def __init__(self, row: Columns, queues: Sequence[str] = ()) -> None:
+        self.id, self.queue_name, self.pool, self.member, self.paused, self.waits = row[:6]
+        self.name = route_queues.lane_of(queues, self.queue_name)
+        self.pace_row = PaceRow(*row[6:])
         self.waiting = 0
         """The change in this transaction, not the number."""
         self.best: int | None = None
@@ -87,20 +110,46 @@ class LaneRow:
         self.touched = True
         """False: nothing about it changed that `turn` depends on."""
         self.freed = False
-        """Other jobs may wait for the place that it released: their lanes are to be tried again."""
-        self._kept = (self.running, self.pace, self.waits)
+        """Other jobs, or other queues, may wait for the place that it released: these lanes are to be tried again."""
+        self._kept = self.waits
+
+    @property
+    def key(self) -> str:
+        """What it is looked for by: its pool, and its route if it is a queue."""
+        return self.pool + self.queue_name[len(self.name) :]
+
+    @property
+    def pace_id(self) -> int:
+        return self.pace_row.id
+
+    @property
+    def pace(self) -> Lane:
+        return self.pace_row.pace
+
+    @pace.setter
+    def pace(self, changed: Lane) -> None:
+        self.pace_row.pace = changed
+
+    @property
+    def running(self) -> int:
+        """Visits in flight, of all jobs."""
+        return self.pace_row.running
+
+    @running.setter
+    def running(self, changed: int) -> None:
+        self.pace_row.running = changed
 
     def settle_state(self, job: str, rules: LaneRules, now: Moment) -> TurnWrite:
         """Decide when it may run next; call once, before the columns are written."""
         ready_at = self._ready_at(now, rules.robots)
         self._wait(ready_at, job, rules, now)
-        if self.running < self._kept[0]:
+        if self.running < self.pace_row.kept[0]:
             freed = lane_sharing.freed(self.pace, job, now)
-            self.freed = self.freed or freed is not self.pace
+            self.freed = self.freed or freed is not self.pace or bool(rules.queues)
             self.pace = freed
         return TurnWrite(
             lane=self.id,
-            pool=self.pool,
+            pool=self.key,
             pace=self.pace_id,
             level=self.best,
             position=None if self.best_id is None else self.best_id - 1,
@@ -110,20 +159,15 @@ class LaneRow:
         )
 
     @property
-    def pace_changed(self) -> bool:
-        """An unchanged pace is not written."""
-        kept = self._kept
-        return self.running != kept[0] or (self.pace is not kept[1] and self.pace != kept[1])
-
-    @property
     def lane_changed(self) -> bool:
-        return self.waiting != 0 or self.waits != self._kept[2]
+        return self.waiting != 0 or self.waits != self._kept
 
     def written(self) -> None:
         """Its changes were written: a later flush of the transaction adds only what comes after."""
         self.waiting = 0
         self.best, self.best_id, self.exact, self.served = None, None, False, None
-        self._kept = (self.running, self.pace, self.waits)
+        self._kept = self.waits
+        self.pace_row.written()
 
     def _wait(self, ready_at: Moment, job: str, rules: LaneRules, now: Moment) -> None:
         """If the job cannot start now, register it for a turn and for free places."""

@@ -104,12 +104,17 @@ class _Call:
     async def _share(self, queues: Sequence[LaneQueue], left: int) -> None:
         share = -(-left // len(queues))
         plans: list[_Plan] = []
+        planned: set[int] = set()
         for queue in queues:
             wanted = min(share, left)
             if not wanted:
                 break
+            if queue.lane.pace_id in planned:
+                # Another queue of the lane: its starts are known when those of the first one are carried out.
+                continue
             self._served[queue.lane.id] = queue
             if plan := await self._plan(queue, wanted):
+                planned.add(queue.lane.pace_id)
                 plans.append(plan)
                 left -= len(plan.rows)
         if pooled := [plan for plan in plans if plan.queue.lane.pool]:

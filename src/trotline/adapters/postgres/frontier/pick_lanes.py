@@ -8,12 +8,17 @@ from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.lane_row import COLUMNS, LaneRow
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
 from trotline.adapters.postgres.frontier.transaction import Turn
-from trotline.model.time import Moment
+from trotline.model.time import Moment, Seconds
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import pace
 
 _SPARE = 8
 """Lanes that are looked at beyond those wanted: others may have locked some."""
 
+_LOOKED_AT = 10
+"""Workers that may die next: of more, others look often enough."""
+_AGAIN: Seconds = 1.0
+_HELD_UP: Seconds = 4.0
 _LEVELS = """
     levels AS (
         SELECT u.pool, (SELECT t.level FROM turn t WHERE t.job = $1 AND t.pool = u.pool ORDER BY t.level LIMIT 1)
@@ -46,11 +51,13 @@ _NOTHING = f"""
 WITH RECURSIVE n AS MATERIALIZED (SELECT coalesce($3::float8, {CLOCK}) AS now), {_LEVELS}
 SELECT j.finished_at IS NOT NULL OR j.paused = {CANCELLED}, j.sealed, j.budget IS NOT NULL, j.paused = {PAUSED},
     (SELECT now FROM n),
-    (SELECT sum(waiting + leased)::bigint FROM counter WHERE job = $1),
+    (SELECT sum(waiting)::bigint FROM counter WHERE job = $1), (SELECT sum(leased)::bigint FROM counter WHERE job = $1),
     (SELECT due FROM late_{{job}} ORDER BY due LIMIT 1),
     (SELECT min(x.ready_at) FROM levels v CROSS JOIN LATERAL (
         SELECT t.ready_at FROM turn t WHERE t.job = $1 AND t.pool = v.pool AND t.level = v.level
-        ORDER BY t.ready_at LIMIT 1) x WHERE v.level IS NOT NULL)
+        ORDER BY t.ready_at LIMIT 1) x WHERE v.level IS NOT NULL),
+    (SELECT min(o.beat_at) FROM (SELECT id, beat_at FROM worker WHERE job = $1 ORDER BY beat_at LIMIT {_LOOKED_AT}) o
+        WHERE EXISTS (SELECT 1 FROM held h WHERE h.job = $1 AND h.worker = o.id))
 FROM job j WHERE j.id = $1
 """
 """Why no lane was found."""
@@ -73,7 +80,11 @@ class Nothing(NamedTuple):
     skipped: bool
     """Lanes may run, but other calls had locked them."""
     wake: Moment
-    """When the next task may be leased."""
+    """When the next task may be leased, or when to look again."""
+    death: Moment
+    """When leases of a worker have to be rescued, should it not beat again."""
+    empty: bool
+    """No task waits."""
     now: Moment
 
 
@@ -85,7 +96,7 @@ async def pick(turn: Turn, pools: Sequence[str], limit: int, *, ignore_due: bool
         return None
     turn.now = rows[0][12]
     rows.sort(key=lambda row: (row[9], row[10], row[11]))
-    lanes = [turn.keep(LaneRow(row[:9])) for row in rows]
+    lanes = [turn.keep(row[:9]) for row in rows]
     for lane in lanes:
         lane.touched = False
     return Batch(lanes, rows[0][13], rows[0][14])
@@ -95,13 +106,20 @@ async def nothing(turn: Turn, pools: Sequence[str]) -> Nothing:
     row = await turn.db.fetchrow(_NOTHING.format(job=turn.job), turn.job, pools, turn.given_now)
     if row is None:
         raise gone()
-    over, sealed, budget, paused, now, left, due, ready_at = row
+    over, sealed, budget, paused, now, waiting, leased, due, ready_at, beat_at = row
     turn.now = now
     wake = min(pace.NEVER if due is None else due, pace.NEVER if ready_at is None else ready_at)
+    death = pace.NEVER if beat_at is None else beat_at + DEAD_AFTER
+    wake = min(wake, max(now + _AGAIN, death))
+    if waiting:
+        # Something holds them up, such as leases of another job's dead workers.
+        wake = min(wake, now + _HELD_UP)
     return Nothing(
-        may_be_over=over or budget or (sealed and not left),
+        may_be_over=over or budget or (sealed and not waiting + leased),
         due=due is not None and due <= now,
         skipped=ready_at is not None and ready_at <= now and not paused,
         wake=pace.NEVER if paused else wake,
+        death=death,
+        empty=not waiting,
         now=now,
     )

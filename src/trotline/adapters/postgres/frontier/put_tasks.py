@@ -43,7 +43,7 @@ async def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
     if fresh.fingerprints:
         new = [task for task in tasks if task.fingerprint in fresh.fingerprints]
         await chains.lock(turn, {task.chain for task in new if task.chain})
-        await turn.lock_named({task.lane for task in new})
+        await turn.lock_for(new)
     return await enqueue(turn, tasks, fresh)
 
 
@@ -70,7 +70,7 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
             answers.append(Admission.REFUSED)
         elif task.fingerprint not in left:
             answers.append(Admission.DUPLICATE)
-        elif fresh.draining or turn.lane_named(task.lane).paused == DRAINING:
+        elif fresh.draining or turn.lane_of(task).paused == DRAINING:
             refused.add(task.fingerprint)
             answers.append(Admission.REFUSED)
         else:
@@ -103,7 +103,7 @@ async def _refuse(turn: Turn, refused: set[int], answers: list[Admission]) -> No
 def _row(turn: Turn, task: Task, number: int) -> TaskRow:
     return TaskRow(
         id=number,
-        lane=turn.lane_named(task.lane).id,
+        lane=turn.lane_of(task).id,
         level=level_of(task.priority),
         attempt=level_of(task.attempt),
         deaths=0,

@@ -36,10 +36,10 @@ async def revisit(turn: Turn, ids: Sequence[str], why: str, before: Moment) -> i
         [fingerprint for fingerprint, _ in pages],
     )
     tasks = [(fingerprint, body, task_json.decode(body)) for fingerprint, body in pages]
-    await turn.lock_named({task.lane for _, _, task in tasks})
+    await turn.lock_for([task for _, _, task in tasks])
     first = await turn.db.fetchval("SELECT nextval('task_id')") << ID_BITS
     for place, (fingerprint, body, task) in enumerate(tasks):
-        lane = turn.lane_named(task.lane).id
+        lane = turn.lane_of(task).id
         turn.queue(TaskRow(first + place, lane, task.priority, 0, 0, 0, fingerprint, "", body))
     turn.tallies["records rejected"] -= len(gone)
     turn.done -= len(pages)

@@ -8,11 +8,12 @@ from trotline.adapters.postgres.frontier.schema import MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.task_rows import TASK, TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model import task_json
+from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules.pool_moves import moved
 
-_Risen = tuple[TaskRow, str]
-"""A task as it was buried, with the attempts and the level of a new one; and the name of its lane, if it changes."""
+_Risen = tuple[TaskRow, Task | None]
+"""A task as it was buried, with the attempts and the level of a new one; and the task itself, if its lane changes."""
 
 
 async def revive(turn: Turn, ids: Sequence[str], why: str, pool: str | None, before: Moment) -> int:
@@ -24,11 +25,11 @@ async def revive(turn: Turn, ids: Sequence[str], why: str, pool: str | None, bef
     followers = await _followers(turn, chosen)
     heads = [_fresh(row, pool) for row in chosen if row.id not in followers]
     others = [_fresh(row, pool) for row in chosen if row.id in followers]
-    await turn.lock_named({name for _, name in (*heads, *others) if name}, {row.lane for row in chosen})
-    for row, name in heads:
-        turn.queue(row._replace(lane=turn.lane_named(name).id) if name else row)
-    for row, name in others:
-        turn.queue_chained(row._replace(lane=turn.lane_named(name).id) if name else row)
+    await turn.lock_for([task for _, task in (*heads, *others) if task], {row.lane for row in chosen})
+    for row, task in heads:
+        turn.queue(row._replace(lane=turn.lane_of(task).id) if task else row)
+    for row, task in others:
+        turn.queue_chained(row._replace(lane=turn.lane_of(task).id) if task else row)
     turn.dead -= len(chosen)
     turn.reopen()
     return len(chosen)
@@ -73,7 +74,7 @@ async def _followers(turn: Turn, rows: Sequence[TaskRow]) -> set[int]:
 
 
 def _fresh(row: TaskRow, pool: str | None) -> _Risen:
-    level, lane, body = 0, "", row.body
+    level, elsewhere, body = 0, None, row.body
     try:
         task = task_json.decode(row.body)
     except task_json.Undecodable:
@@ -81,6 +82,6 @@ def _fresh(row: TaskRow, pool: str | None) -> _Risen:
     else:
         level = task.priority
         if pool is not None:
-            task = moved(task, pool)
-            lane, body = task.lane, task_json.encode(task)
-    return TaskRow(row.id, row.lane, level, 0, 0, 0, row.fp, row.chain, body), lane
+            elsewhere = moved(task, pool)
+            body = task_json.encode(elsewhere)
+    return TaskRow(row.id, row.lane, level, 0, 0, 0, row.fp, row.chain, body), elsewhere

@@ -72,7 +72,7 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
     following = await chains.take_next(turn, [row for row in _ending(valid, Done) if row.chain])
     behind = await chains.lanes_behind(turn, {row.chain for row in _ending(valid, Bury) if row.chain})
     lanes = {*(row.lane for _, row in valid), *(step.row.lane for step in following), *behind}
-    await turn.lock_named({task.lane for task in (*new, *_moved(valid))}, lanes)
+    await turn.lock_for((*new, *_moved(valid)), lanes)
     await turn.return_members(row for _, row in valid)
     done: list[Held] = []
     failed = 0
@@ -145,7 +145,7 @@ async def _member_back(
 def _move(turn: Turn, row: Held, moved: Task) -> TaskRow:
     """The same task continues under another URL, possibly in another lane."""
     task = msgspec.structs.replace(moved, fingerprint=row.fp, attempt=row.attempt)
-    lane = turn.lane_named(moved.lane)
+    lane = turn.lane_of(moved)
     return row.row()._replace(lane=lane.id, body=task_json.encode(task))
 
 

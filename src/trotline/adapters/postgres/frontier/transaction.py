@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier import accounts, chains
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.lane_row import LOCK, LOCK_FREE, LaneRow
+from trotline.adapters.postgres.frontier.lane_row import LOCK, LOCK_FREE, Columns, LaneRow, PaceRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
 from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
@@ -17,8 +17,9 @@ from trotline.adapters.postgres.frontier.write_turn import write
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult
+from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import pace
+from trotline.rules import pace, route_queues
 
 if TYPE_CHECKING:
     from trotline.adapters.postgres.frontier.job_store import JobStore
@@ -66,6 +67,7 @@ class Turn:
         """Are there such workers? Known after `flush`, if `woke`."""
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
+        self._paces: dict[int, PaceRow] = {}
         self._rings: PoolRings | None = None
 
     # Lanes
@@ -79,16 +81,29 @@ class Turn:
             if len(rows) < len(missing):
                 raise gone()
             for row in rows:
-                self.keep(LaneRow(tuple(row)))
+                self.keep(tuple(row))
 
     async def lock_free(self, ids: Iterable[int]) -> list[int]:
         """Lock those of these lanes that no other transaction has locked; returns them. Never waits."""
         missing = [lane_id for lane_id in set(ids) if lane_id not in self._lanes]
         rows = await self.db.fetch(LOCK_FREE, missing)
-        return [self.keep(LaneRow(tuple(row))).id for row in rows]
+        return [self.keep(tuple(row)).id for row in rows]
 
-    async def lock_named(self, names: Iterable[str], ids: Iterable[int] = ()) -> None:
-        """The same by name, for `lane_named`; creates those that are missing. `ids`: lock these, too."""
+    async def lock_for(self, tasks: Iterable[Task], ids: Iterable[int] = ()) -> None:
+        """The same for the lanes of these tasks, for `lane_of`; creates those that are missing.
+        `ids`: lock these, too."""
+        await self._lock_named({self._queue_of(task) for task in tasks}, ids)
+
+    async def lock_named(self, lane: str) -> list[LaneRow]:
+        """Lock a lane, or all its queues."""
+        names = route_queues.queue_names(self.rules.queues, lane)
+        await self._lock_named(names)
+        return [self._names[stored_text(name)] for name in names]
+
+    def _queue_of(self, task: Task) -> str:
+        return route_queues.queue_name(self.rules.queues, task.lane, task.route)
+
+    async def _lock_named(self, names: Iterable[str], ids: Iterable[int] = ()) -> None:
         missing = [name for name in {stored_text(name) for name in names} if name not in self._names]
         numbers = await self.store.lane_ids(self.db, missing, self.now)
         await self.lock_lanes([*ids, *numbers])
@@ -97,14 +112,21 @@ class Turn:
         """A locked lane."""
         return self._lanes[lane_id]
 
-    def lane_named(self, name: str) -> LaneRow:
-        """A locked lane."""
-        return self._names[stored_text(name)]
+    def lane_of(self, task: Task) -> LaneRow:
+        """The locked lane of a task."""
+        return self._names[stored_text(self._queue_of(task))]
 
-    def keep(self, row: LaneRow) -> LaneRow:
+    def keep(self, columns: Columns) -> LaneRow:
+        row = LaneRow(columns, self.rules.queues)
+        row.pace_row = self._paces.setdefault(row.pace_id, row.pace_row)
         self._lanes[row.id] = row
-        self._names[row.name] = row
+        self._names[row.queue_name] = row
         return row
+
+    @property
+    def paces(self) -> Collection[PaceRow]:
+        """The paces of all locked lanes."""
+        return self._paces.values()
 
     @property
     def lanes(self) -> Collection[LaneRow]:
@@ -245,12 +267,14 @@ class Turn:
         if not lanes:
             return
         full = " AND ready_at = 'infinity'" if full_only else ""
+        # Those of this transaction are written by it: two changes of a row in one statement lose one.
+        own = {lane.id for lane in (*lanes, *self._lanes.values()) if lane in lanes or lane.touched}
         self.more.append(
             (
                 "UPDATE turn SET ready_at = %s::float8 WHERE lane IN"
                 " (SELECT id FROM lane WHERE pace = ANY(%s::bigint[])"
                 f" AND id <> ALL(%s::bigint[]) AND paused <> {PAUSED}) AND ready_at > %s::float8{full}",
-                [self.now, [lane.pace_id for lane in lanes], [lane.id for lane in lanes], self.now],
+                [self.now, [lane.pace_id for lane in lanes], sorted(own), self.now],
             )
         )
         self.woke = True

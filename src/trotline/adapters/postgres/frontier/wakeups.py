@@ -16,6 +16,7 @@ from trotline.errors import TrotlineError
 from trotline.model.time import Seconds
 
 POLL: Seconds = 1.0
+IDLE_POLL: Seconds = 15.0
 _GAP: Seconds = 0.02
 """Between two notifications of one process."""
 _PAUSE: Seconds = 1.0
@@ -32,6 +33,7 @@ class Wakeups:
         self._listener: asyncio.Task[None] | None = None
         self._sender: asyncio.Task[None] | None = None
         self._wanted: set[int] = set()
+        self._poll = POLL / 2
 
     def forget(self) -> None:
         """Clear earlier wake-ups."""
@@ -46,10 +48,16 @@ class Wakeups:
                 await self._listening.wait()
 
     async def wait(self, seconds: Seconds) -> None:
-        """Wait for a wake-up or a timeout."""
+        """Wait for a wake-up or a timeout. Where wake-ups arrive, and none came, twice as long each time."""
+        trusted = self._listening.is_set() and self._database.direct
+        self._poll = min(IDLE_POLL, 2 * self._poll) if trusted else POLL
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(seconds, POLL)):
+            async with asyncio.timeout(min(seconds, self._poll)):
                 await self._came.wait()
+
+    def found(self) -> None:
+        """There was work: it may go on."""
+        self._poll = POLL / 2
 
     def notify(self, job: int) -> None:
         """Soon, in the background."""

@@ -102,16 +102,16 @@ def _lane_parts(turn: "Turn") -> list[Part]:
                 [[lane.id for lane in lanes], [lane.waiting for lane in lanes], [lane.waits for lane in lanes]],
             )
         )
-    paces = [lane for lane in turn.lanes if lane.pace_changed]
+    paces = [pace for pace in turn.paces if pace.changed]
     if paces:
         parts.append(
             (
                 "UPDATE pace SET running = u.running, lane = u.lane"
                 " FROM unnest(%s::bigint[], %s::integer[], %s::bytea[]) u (id, running, lane) WHERE pace.id = u.id",
                 [
-                    [lane.pace_id for lane in paces],
-                    [lane.running for lane in paces],
-                    [encode_pace(lane.pace) for lane in paces],
+                    [pace.id for pace in paces],
+                    [pace.running for pace in paces],
+                    [encode_pace(pace.pace) for pace in paces],
                 ],
             )
         )

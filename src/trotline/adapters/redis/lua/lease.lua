@@ -4,7 +4,8 @@
 --   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first call without a reply
 --   ARGV[6] share of retries     ARGV[7] seconds after which a failing lane is given up
 --   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] maximum level, or ""
---   ARGV[11] chance in [0, 1)     ARGV[12] and after: the proxy pools that the worker serves; "" are direct connections
+--   ARGV[11] chance in [0, 1)     ARGV[12] numbers of the queues that it asks for, of a job with a queue per route, or ""
+--   ARGV[13] and after: the proxy pools that the worker serves; "" are direct connections
 --   returns LeaseReply (layouts.py); then for each lane its name, the number of tasks, and for each task the time until it
 --   may start (microseconds) and its blob, in a lane with a proxy pool after the member and whether the site blocks us.
 --   With a limit of 0 only the housekeeping and LeaseReply
@@ -12,6 +13,8 @@
 -- uses clock: call now
 -- uses job_books: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
+-- uses shared_lanes: SPLIT
+-- uses route_queues: plain_level levels_of
 -- uses ready_lanes: line_key levels_key crowded write_lanes
 -- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
@@ -76,16 +79,33 @@ local function stuck_jobs()
 end
 
 -- The pools that the worker serves; false: direct connections.
-local FIRST_POOL = 12
+local FIRST_POOL = 13
 local pools = {}
 for i = FIRST_POOL, #ARGV do pools[#pools + 1] = ARGV[i] ~= "" and ARGV[i] end
+
+-- The queues that the worker asks for, not always the same first: of two with the same priority the first is served.
+local queues = {}
+for number in string.gmatch(ARGV[12], "%d+") do queues[#queues + 1] = tonumber(number) end
+local first_queue = floor(ARGV[11] * #queues)
+
+-- The best level with ready lanes of a pool.
+local function best_of(pool)
+  if not SPLIT then return tonumber(call("ZRANGE", levels_key(pool), 0, 0)[1]) end
+  local best
+  for i = 1, #queues do
+    local first, last = levels_of(queues[(first_queue + i) % #queues + 1])
+    local level = tonumber(call("ZRANGEBYSCORE", levels_key(pool), first, last, "LIMIT", 0, 1)[1])
+    if level and (not best or plain_level(level) < plain_level(best)) then best = level end
+  end
+  return best
+end
 
 -- The best level with ready lanes of these pools, and the pool.
 local function best_level()
   local best, best_pool
   for i = 1, #pools do
-    local level = tonumber(call("ZRANGE", levels_key(pools[i]), 0, 0)[1])
-    if level and (not best or level < best) then best, best_pool = level, pools[i] end
+    local level = best_of(pools[i])
+    if level and (not best or plain_level(level) < plain_level(best)) then best, best_pool = level, pools[i] end
   end
   return best, best_pool
 end
@@ -96,7 +116,7 @@ local function best_left()
     local level, pool = best_level()
     if not level then return false, 0 end
     local length = call("LLEN", line_key(level, pool))
-    if length > 0 then return level, length end
+    if length > 0 then return plain_level(level), length end
     call("ZREM", levels_key(pool), level)
   end
 end
@@ -106,8 +126,23 @@ local function first_score(key)
   return tonumber(score) or math.huge
 end
 
+-- When leases of another worker have to be rescued, should it not beat again. Of many workers the others look often enough.
+local LOOKED_AT, AGAIN, HELD_UP = 10, 1, 4
+local function next_death()
+  if book.leased == 0 then return math.huge end
+  local oldest = call("ZRANGE", P .. "workers", 0, LOOKED_AT - 1, "WITHSCORES")
+  for i = 1, #oldest, 2 do
+    if oldest[i] ~= worker and call("EXISTS", HELD .. oldest[i]) == 1 then
+      return max(now + AGAIN, oldest[i + 1] + DEAD_AFTER)
+    end
+  end
+  return math.huge
+end
+
 local function next_wake()
-  local wake = min(first_score(P .. "rest") / 1000, first_score(P .. "due"))
+  local wake = min(first_score(P .. "rest") / 1000, first_score(P .. "due"), next_death())
+  -- Something holds them up, such as leases of another job's dead workers.
+  if book.waiting > book.delayed then wake = min(wake, now + HELD_UP) end
   if wake == math.huge then return -1 end
   return floor(wake * 1e6)
 end
@@ -137,7 +172,7 @@ local over = spent()
 if book.state == "running" or book.state == "draining" then
   while served < limit do
     local level, pool = best_level()
-    if not level or (upto and level > upto) then break end
+    if not level or (upto and plain_level(level) > upto) then break end
     serve_level(level, pool)
   end
   if shards > 1 then reply[REPLY_BEST], reply[REPLY_LINE] = best_left() end

@@ -27,8 +27,8 @@ class ShardedLease:
         """Leases of each shard, divided by its ready lanes."""
         self._now = 0.0
 
-    async def lease(self, worker: str, limit: int, pools: Sequence[str] = DIRECT) -> LeaseResult:
-        latest = await self._ask_all(worker, pools)
+    async def lease(self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = "") -> LeaseResult:
+        latest = await self._ask_all(worker, pools, queues)
         best = {number: result for number, result in latest.items() if result.best is not None}
         leases: list[Lease] = []
         parked = 0
@@ -39,7 +39,7 @@ class ShardedLease:
                 break
             number, wanted, upto = self._next(best, limit - len(leases))
             try:
-                result = await self._shards[number].lease(worker, wanted, pools, upto)
+                result = await self._shards[number].lease(worker, wanted, pools, queues, upto)
             except FrontierError:
                 # The other leases must reach the worker; the next call to this shard returns the lost ones.
                 if not leases:
@@ -57,10 +57,10 @@ class ShardedLease:
         over = len(latest) == len(self._shards) and all(result.over for result in latest.values())
         return LeaseResult(leases, min(pauses, default=-1.0), over, parked=parked)
 
-    async def _ask_all(self, worker: str, pools: Sequence[str]) -> dict[int, LeaseResult]:
+    async def _ask_all(self, worker: str, pools: Sequence[str], queues: str) -> dict[int, LeaseResult]:
         """What every shard has. One that does not answer is left out, unless none does."""
         answers = await asyncio.gather(
-            *(shard.lease(worker, 0, pools) for shard in self._shards), return_exceptions=True
+            *(shard.lease(worker, 0, pools, queues) for shard in self._shards), return_exceptions=True
         )
         results = {number: result for number, result in enumerate(answers) if isinstance(result, LeaseResult)}
         for error in answers:

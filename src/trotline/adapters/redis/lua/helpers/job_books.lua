@@ -4,7 +4,7 @@
 --            state    the operator's state of the job
 --            sealed, started_at, shards
 --            number   the job's own, on this server     pace   the usual bounds of its lanes, and 1 if some
---                     have others, 2 if it heeds robots.txt
+--                     have others, 2 if it heeds robots.txt, 4 if each route has a queue of its own
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish_sharded.lua)
 --            idle     1 while a worker waits for a wake-up
 --            shelf, shelved   see shelf.lua

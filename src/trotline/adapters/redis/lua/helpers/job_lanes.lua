@@ -3,7 +3,7 @@
 --   P lanes         hash  lane -> state, levels and stamps (see pack_lane), while tasks of the job wait there
 --   P paces         hash  lane -> its bounds, where they are not the usual ones
 --   P q:LANE:LEVEL  list  tasks that wait, first come first served. LEVEL is priority * 2, and 1 more for retries that
---                         need credit
+--                         need credit; with a queue per route, that of its queue (route_queues.lua)
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
 --   P m:0:LANE      zset  even levels with tasks for which the packed lane has no room; P m:1:LANE the odd ones
@@ -19,8 +19,8 @@
 --
 -- uses clock: call
 -- uses job_books: byte find min pack_ unpack_ P tally
--- uses shared_lanes: SHARED remember read_shared
--- exports: LANES QUEUE LATE LINE MORE lanes not_before half more_of repaired add_own read_lane pack_lane has_level
+-- uses shared_lanes: SHARED SPLIT remember read_shared
+-- exports: LANES QUEUE LATE LINE MORE most_levels lanes not_before half more_of repaired add_own read_lane pack_lane has_level
 -- exports: fetch load_lanes touch
 
 -- A packed lane: its state and flags, how many levels, which sets of more levels there are (1 even, 2 odd, 3 both),
@@ -30,6 +30,8 @@ local PROBED = 250
 local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local HAS_DELAYED, HAS_WAKE = 4, 8
 LANES, QUEUE, LATE, LINE, MORE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:", P .. "m:"
+-- Of a packed lane. Of a job with a queue per route it has the best levels of each of them.
+most_levels = SPLIT and MOST_QUEUED_LEVELS or MOST_LEVELS
 
 lanes, not_before = {}, {}
 -- Names of those of which the job's own part was not needed, so far.
@@ -46,7 +48,7 @@ repaired = {}
 
 local function is_own(own)
   local flags, levels, more = byte(own, 1, 3)
-  return more and flags < 2 * HAS_WAKE and flags % HAS_DELAYED <= DRAINING and levels <= MOST_LEVELS and more <= 3
+  return more and flags < 2 * HAS_WAKE and flags % HAS_DELAYED <= DRAINING and levels <= most_levels and more <= 3
     and #own == LANE_HEAD_BYTES + PAIR_BYTES * levels + (flags >= HAS_WAKE and WAKE_BYTES or 0)
 end
 
@@ -54,13 +56,16 @@ end
 local function repair_own(lane)
   local name, found, count = lane[NAME], {}, 0
   local function probe(level)
-    if count < MOST_LEVELS and not found[level] and call("EXISTS", QUEUE .. name .. ":" .. level) == 1 then
+    if count < most_levels and not found[level] and call("EXISTS", QUEUE .. name .. ":" .. level) == 1 then
       found[level], count = true, count + 1
       local at = LEVELS + 2 * count - 1
       lane[at], lane[at + STAMP] = level, 0
     end
   end
   for level = -PROBED, PROBED do probe(level) end
+  for queue = 1, SPLIT and MOST_QUEUES or 0 do
+    for level = 0, PROBED do probe(queue * QUEUE_SPAN + level) end
+  end
   for _, level in ipairs(call("ZRANGE", P .. "levels", 0, PROBED)) do probe(tonumber(level)) end
   local more = call("EXISTS", MORE .. "0:" .. name) + 2 * call("EXISTS", MORE .. "1:" .. name)
   lane[STATE], lane[DELAYED], lane[KEPT], lane[LEVELS] = RUNNING, call("EXISTS", LATE .. name) == 1, true, count

@@ -2,7 +2,8 @@
 --
 -- uses clock: call now
 -- uses job_books: pack_ P book
--- uses job_lanes: QUEUE LATE MORE more_of touch
+-- uses job_lanes: QUEUE LATE MORE most_levels more_of touch
+-- uses route_queues: queue_of levels_of
 -- exports: find_level open_level close_level end_of queue waiting_in has_waiting wait_in
 
 -- Where the lane keeps a level; nil if it has no tasks there.
@@ -17,17 +18,22 @@ local function more_key(lane, parity)
   return MORE .. parity .. ":" .. lane[NAME]
 end
 
--- The lane is full: the worst level that is not the best of its parity goes to the others. It loses its place in line,
+-- Levels of one queue and parity; the best of each kind are always in the packed lane.
+local function kind_of(level)
+  return 2 * queue_of(level) + level % 2
+end
+
+-- The lane is full: the worst level that is not the best of its kind goes to the others. It loses its place in line,
 -- which it had for later. Gives where there is room for this level now, or nil if it went there itself.
 local function make_room(lane, level)
-  local best = {[level % 2] = level}
-  for at = LEVELS + 1, LEVELS + 2 * MOST_LEVELS, 2 do
-    local parity = lane[at] % 2
-    if not best[parity] or lane[at] < best[parity] then best[parity] = lane[at] end
+  local best = {[kind_of(level)] = level}
+  for at = LEVELS + 1, LEVELS + 2 * most_levels, 2 do
+    local kind = kind_of(lane[at])
+    if not best[kind] or lane[at] < best[kind] then best[kind] = lane[at] end
   end
-  local worst, worst_at = best[level % 2] ~= level and level or nil, nil
-  for at = LEVELS + 1, LEVELS + 2 * MOST_LEVELS, 2 do
-    if lane[at] ~= best[lane[at] % 2] and (not worst or lane[at] > worst) then worst, worst_at = lane[at], at end
+  local worst, worst_at = best[kind_of(level)] ~= level and level or nil, nil
+  for at = LEVELS + 1, LEVELS + 2 * most_levels, 2 do
+    if lane[at] ~= best[kind_of(lane[at])] and (not worst or lane[at] > worst) then worst, worst_at = lane[at], at end
   end
   local parity, more = worst % 2, more_of[lane] or 0
   call("ZADD", more_key(lane, parity), worst, worst)
@@ -38,7 +44,7 @@ end
 function open_level(lane, level)
   if find_level(lane, level) then return end
   local at = LEVELS + 2 * lane[LEVELS] + 1
-  if lane[LEVELS] >= MOST_LEVELS then
+  if lane[LEVELS] >= most_levels then
     at = make_room(lane, level)
     if not at then return end
     call("ZREM", more_key(lane, level % 2), level)
@@ -48,11 +54,21 @@ function open_level(lane, level)
   lane[at], lane[at + STAMP] = level, 0
 end
 
+-- The best of the others, which are no others then: of this queue if there is one.
+local function pop_more(lane, parity, queue)
+  local key = more_key(lane, parity)
+  local first, last = levels_of(queue)
+  local level = call("ZRANGEBYSCORE", key, first, last, "LIMIT", 0, 1)[1]
+  if not level then return tonumber(call("ZPOPMIN", key)[1]) end
+  call("ZREM", key, level)
+  return tonumber(level)
+end
+
 -- There is room again: the best of the others comes in, of this parity if there is one.
-local function take_in(lane, parity)
+local function take_in(lane, parity, queue)
   for _ = 1, 2 do
     if more_of[lane] % (2 * parity + 2) >= parity + 1 then
-      local level = tonumber(call("ZPOPMIN", more_key(lane, parity))[1])
+      local level = pop_more(lane, parity, queue)
       if level then
         local at = LEVELS + 2 * lane[LEVELS] + 1
         lane[at], lane[at + STAMP] = level, 0
@@ -66,11 +82,11 @@ local function take_in(lane, parity)
 end
 
 function close_level(lane, at)
-  local last, parity = LEVELS + 2 * lane[LEVELS] - 1, lane[at] % 2
+  local last, closed = LEVELS + 2 * lane[LEVELS] - 1, lane[at]
   lane[at], lane[at + STAMP] = lane[last], lane[last + STAMP]
   lane[last], lane[last + STAMP] = nil, nil
   lane[LEVELS] = lane[LEVELS] - 1
-  if more_of[lane] then take_in(lane, parity) end
+  if more_of[lane] then take_in(lane, closed % 2, queue_of(closed)) end
 end
 
 local ends = {}

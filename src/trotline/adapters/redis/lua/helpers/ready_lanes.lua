@@ -5,8 +5,9 @@
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
--- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
+-- uses shared_lanes: SHARED SPLIT touched touches change HEEDS bounds_of pack_shared wake_others
 -- uses lane_pool: pool_of
+-- uses route_queues: queue_of
 -- uses pool_members: members write_rings
 -- uses job_lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded probes_first_attempts line_up line_up_touched write_lines write_lanes
@@ -35,12 +36,12 @@ end
 -- What lanes were popped from a line just now, and the level of that line.
 popped, popped_at = {}, nil
 
--- Is the lane probed, and has it tasks that have not failed before? Then the probe is one of them: a page that always
--- fails says little about the site.
-function probes_first_attempts(lane)
+-- Is the lane probed, and has it tasks (in this queue) that have not failed before? Then the probe is one of them: a page
+-- that always fails says little about the site.
+function probes_first_attempts(lane, queue)
   if lane[FAILURES] < BREAKER then return false end
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
-    if lane[at] % 2 == 0 then return true end
+    if lane[at] % 2 == 0 and queue_of(lane[at]) == queue then return true end
   end
   return false
 end
@@ -49,7 +50,7 @@ end
 -- credit.
 local function best_level(lane)
   local best, best_at, poor, rich
-  if probes_first_attempts(lane) then rich = false end
+  if probes_first_attempts(lane, 0) then rich = false end
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
     local level = lane[at]
     if level % 2 == 1 then
@@ -61,10 +62,8 @@ local function best_level(lane)
   return best_at, poor and (not best or poor < best)
 end
 
--- Queue the lane at a level from a time on. One that is queued already stays, unless that would be too late.
-local function stand(lane, at, moment)
-  if moment <= now then moment = 0 end
-  if lane[at + STAMP] ~= 0 and lane[WAKE] <= moment then return end
+-- Queue the lane at a level from a time on.
+local function enter(lane, at, moment)
   touch(lane)
   local level, entry = lane[at], popped[lane]
   if entry and popped_at == level then
@@ -75,13 +74,58 @@ local function stand(lane, at, moment)
     lane[at + STAMP] = book.turns
     entry = pack_("<I4", book.turns) .. lane[NAME]
   end
-  lane[WAKE] = moment
   if moment == 0 then
     join_line(level, lane[NAME], entry)
   else
     -- Rather a millisecond early than late: then it is looked at once more.
     later[#later + 1] = string.format("%d", moment * 1000)
     later[#later + 1] = pack_("<i4", level) .. entry
+  end
+end
+
+-- The same; one that is queued already stays, unless that would be too late.
+local function stand(lane, at, moment)
+  if moment <= now then moment = 0 end
+  if lane[at + STAMP] ~= 0 and lane[WAKE] <= moment then return end
+  enter(lane, at, moment)
+  lane[WAKE] = moment
+end
+
+-- Where the lane keeps the best level of each of its queues, and whether a better one is held up by a lack of credit.
+local function best_levels(lane)
+  local best, poor, rich = {}, {}, nil
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
+    local level = lane[at]
+    local queue = queue_of(level)
+    local held_up = false
+    if level % 2 == 1 then
+      if rich == nil then rich = credit(lane) >= 1 end
+      held_up = not rich or probes_first_attempts(lane, queue)
+    end
+    local known = held_up and poor or best
+    if not known[queue] or level < lane[known[queue]] then known[queue] = at end
+  end
+  for queue, at in pairs(poor) do
+    if not best[queue] or lane[at] < lane[best[queue]] then return best, true end
+  end
+  return best, false
+end
+
+-- Each queue of the lane stands in line by itself. WAKE is the latest time at which one of them is queued.
+local function stand_queues(lane, best, moment)
+  if moment <= now then moment = 0 end
+  local wake = lane[WAKE] > now and lane[WAKE] or 0
+  local is_late = wake > moment
+  if is_late then wake = moment end
+  for _, at in pairs(best) do
+    if is_late or lane[at + STAMP] == 0 then
+      enter(lane, at, moment)
+      wake = max(wake, moment)
+    end
+  end
+  if wake ~= lane[WAKE] then
+    touch(lane)
+    lane[WAKE] = wake
   end
 end
 
@@ -140,8 +184,14 @@ function line_up(lane, again)
   local free = own_free_at(lane)
   if not free then return end
   if not_before[lane] then free = max(free, not_before[lane]) end
-  local best_at, poor = best_level(lane)
-  if best_at then stand(lane, best_at, free) end
+  local best_at, poor
+  if SPLIT then
+    best_at, poor = best_levels(lane)
+    stand_queues(lane, best_at, free)
+  else
+    best_at, poor = best_level(lane)
+    if best_at then stand(lane, best_at, free) end
+  end
   if poor then look_later(lane, max(free, credit_at(lane))) end
 end
 

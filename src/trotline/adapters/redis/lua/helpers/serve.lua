@@ -4,10 +4,11 @@
 -- uses job_books: sub floor ceil max min pack_ unpack_ book
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
--- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
+-- uses shared_lanes: SHARED SPLIT change HEEDS bounds_of run postpone
 -- uses job_lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
 -- uses lane_pool: pool_of
+-- uses route_queues: queue_of
 -- uses pool_members: members
 -- uses ready_lanes: popped popped_at line_key levels_key probes_first_attempts line_up write_lines
 -- uses graves: wrap
@@ -95,7 +96,7 @@ local function serve(lane, at, wanted)
   if other == 0 then places, start = reserve(lane, portion(lane, wanted), HEEDS) end
   local level = lane[at]
   local retry = level % 2 == 1
-  if retry then places = probes_first_attempts(lane) and 0 or min(places, floor(credit(lane))) end
+  if retry then places = probes_first_attempts(lane, queue_of(level)) and 0 or min(places, floor(credit(lane))) end
   if places <= 0 then
     not_before[lane] = max(now + SOON, other)
     return
@@ -156,7 +157,9 @@ function serve_level(level, pool)
     local lane = lanes[name] or own[i] and read_lane(name, own[i], shared[i])
     local at = lane and find_level(lane, level)
     if at and lane[at + STAMP] == stamps[i] then
-      lane[at + STAMP], lane[WAKE], popped[lane] = 0, 0, line[i]
+      lane[at + STAMP], popped[lane] = 0, line[i]
+      -- Other queues of the lane may be queued for later.
+      if not SPLIT then lane[WAKE] = 0 end
       touch(lane)
       if lane[STATE] ~= PAUSED then
         local left, after = limit - served, count - i

@@ -13,7 +13,7 @@
 -- uses lane_pool: pool_of pool_parts
 -- uses pace: open_pace free_at
 -- uses lane_sharing: FOREVER own_claim
--- exports: SHARED touched touches remember change HEEDS bounds_of read_shared pack_shared run postpone
+-- exports: SHARED touched touches remember change HEEDS SPLIT bounds_of read_shared pack_shared run postpone
 -- exports: wake_others
 
 SHARED = S .. "lanes"
@@ -40,7 +40,7 @@ end
 
 local least, most, places, gap, flags = unpack_(JOB_BOUNDS_FORM .. "B", job_pace)
 local usual, others = {least, most, places, gap}, {}
-HEEDS = flags >= 2
+HEEDS, SPLIT = flags % 4 >= 2, flags >= 4
 
 -- A pace that is not the usual one: of the lane, or through a proxy pool of its host.
 local function own_pace(name)

@@ -14,13 +14,14 @@
 -- uses job_books: floor pack_ JOB P many
 -- uses job_lanes: fetch
 -- uses chains: is_step
+-- uses route_queues: plain_level
 -- exports: shelve count_off group_of
 
 local bands = {}
 
 local function band_of(level)
   if bands[level] then return bands[level] end
-  local priority, band = floor(level / 2), 0
+  local priority, band = floor(plain_level(level) / 2), 0
   for limit in string.gmatch(SHELF_BANDS, "%d+") do
     if priority >= tonumber(limit) then band = band + 1 end
   end
