@@ -4,7 +4,6 @@ name, and what identifies the table."""
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,12 @@ async def write_table(
     between the file and the end of the table), another one is kept, and the new one gets a number. `columns`: name ->
     "text", "int", "float" or "moment" (seconds since 1970).
     """
-    if find_spec("pyarrow") is None:
-        raise SinkError("writing Parquet needs the package pyarrow", hint="Install it: pip install 'trotline[parquet]'")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        hint = "Install it: pip install 'trotline[parquet]'"
+        raise SinkError("writing Parquet needs the package pyarrow", hint=hint) from error
 
     types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "moment": pa.timestamp("us", tz="UTC")}
     schema = pa.schema([(column, types[kind]) for column, kind in columns.items()], metadata={_TABLE: table.encode()})
