@@ -73,8 +73,8 @@ class Worker:
         self._wait = LEASE_WAIT
         """Of the next `lease` call that waits; longer than LEASE_WAIT: there was nothing to do."""
         self._in_vain = 0
-        """Calls in a row that waited as long as they may. A frontier ends the wait when the job is finished, or is asked
-        now and then."""
+        """Calls in a row that waited as long as they may. A frontier ends the wait when the job is finished, or is
+        asked now and then."""
         self._asking = False
         """A `lease` call without a wait is under way, or about to be."""
         self._unreachable = ""

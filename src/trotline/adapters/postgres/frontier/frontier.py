@@ -179,8 +179,8 @@ class PostgresFrontier:
         await self._database.close()
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
-        """One batch. Delayed tasks that are due go first, then leases of dead workers; lanes that others have locked are
-        tried some times."""
+        """One batch. Delayed tasks that are due go first, then leases of dead workers; lanes that others have locked
+        are tried some times."""
         promoted, rescued, clock, pause = False, False, asyncio.get_running_loop().time, _LOCKED
         until = clock() + _LOCKED_FOR
         while True:
