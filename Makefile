@@ -6,6 +6,10 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
+# What the environment of `make demo` and the image contain. Without scrapy: the add-on is used from a Scrapy project,
+# which has its own.
+EXTRAS := $(addprefix --extra=,fleet rabbitmq sqs s3 parquet pydantic browser web xpath markdown images merge metrics otel)
+
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -23,6 +27,12 @@ $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
+
+# The oldest Scrapy of the bridge, beside the newest one in the environment.
+$(VENV)/.scrapy-oldest: $(VENV)/.dev requirements/scrapy-oldest.txt
+	rm -rf $(VENV)/scrapy-oldest
+	$(INSTALL) --require-hashes --no-deps --target $(VENV)/scrapy-oldest -r requirements/scrapy-oldest.txt
 	touch $@
 
 # What the tests of deploy/ use (helm, hadolint, schemas of Kubernetes): 56 MB, so not for every edit.
@@ -49,14 +59,14 @@ check: $(VENV)/.dev
 	+$(AT_ONCE) lint types imports quick
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest -q -rfE -n auto --dist loadgroup -m "not slow and not server" tests/unit tests/contract
+	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Six at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out. All tests together need the processors for
 # half of the time that four at once take.
-test: $(VENV)/.dev $(VENV)/.deploy packages
+test: $(VENV)/.dev $(VENV)/.deploy $(VENV)/.scrapy-oldest packages
 	+$(AT_ONCE) lint types imports sbom audit compiled
-	$(BIN)/python -m scripts.rerun_failed -q -n 6 --dist loadgroup
+	$(BIN)/python -m scripts.rerun_failed -q -n 6
 
 # Pytest rewrites every file of tests before its first use. In a new clone each of the six would do it for itself.
 compiled: $(VENV)/.dev
@@ -90,11 +100,14 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.redis_frontier --tasks 100000
 	$(BIN)/python -m bench.rabbitmq_frontier
+	$(BIN)/python -m bench.sqs_frontier
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
+	$(BIN)/python -m bench.archive
 	$(BIN)/python -m bench.redis_pool --pool 1000 --lanes 200
 	$(BIN)/python -m bench.proxy_table --quick
+	$(BIN)/python -m bench.scrapy_bridge
 
 # Long versions of what `make test` runs briefly.
 soak: $(VENV)/.dev
@@ -105,23 +118,33 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
+	$(BIN)/python -m tests.e2e.broker_soak --broker rabbitmq
+	$(BIN)/python -m tests.e2e.broker_soak --broker sqs
 	$(BIN)/python -m tests.e2e.chain_soak
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100
+	$(BIN)/python -m tests.e2e.archive_kills --kills 100 --s3
 	$(BIN)/python -m tests.e2e.account_soak
+	$(BIN)/python -m tests.e2e.scrapy_kills --kills 200 --pages 5000
+	$(BIN)/python -m tests.e2e.scrapy_versions
 	$(BIN)/python -m tests.e2e.doc_closures
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
+	SOAK=1 $(BIN)/python -m pytest -n 4 tests/contract -k "PostgresDebian or PostgresBouncer or Bloom or JournalFrontier"
+	SOAK=1 $(BIN)/python -m pytest -n 4 tests/e2e -k "files or servers or postgresql"
+	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30
 
 lock: $(VENV)/.dev
 	$(INSTALL) uv
+	$(COMPILE) --no-deps requirements/scrapy-oldest.in -o requirements/scrapy-oldest.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra rabbitmq --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
-	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
 	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
 
 clean:

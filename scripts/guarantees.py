@@ -7,6 +7,7 @@ A cell is the number of tests of a promise that a frontier passes. tests/docs ch
 and marks of the suites as they are now; that they pass is checked by the suites themselves.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def suites() -> dict[str, type]:
     from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
     from tests.contract.test_frontier_redis import TestCluster, TestRedis
     from tests.contract.test_frontier_sqlite import TestSqliteFile, TestSqliteMemory
+    from tests.contract.test_frontier_sqs import TestSQS
 
     return {
         "SQLite, file": TestSqliteFile,
@@ -40,6 +42,7 @@ def suites() -> dict[str, type]:
         "Redis Cluster": TestCluster,
         "PostgreSQL": TestPostgresWheel,
         "RabbitMQ with books on Redis": TestRabbitMQ,
+        "SQS with books on Redis": TestSQS,
     }
 
 
@@ -98,9 +101,13 @@ def _letter(number: int) -> str:
 
 def main() -> int:
     if "--keep" not in sys.argv:
-        files = [f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq")]
+        files = [
+            f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq", "sqs")
+        ]
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *files], cwd=ROOT
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
+            cwd=ROOT,
+            env={**os.environ, "SOAK": "1"},
         )
         if done.returncode:
             print("not written: some tests fail")

@@ -2,10 +2,12 @@
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests import distribution
 from trotline.model import secret
 from trotline.rules import redaction
 
@@ -24,3 +26,18 @@ def no_secrets_of_other_tests() -> Iterator[None]:
     secret._known.clear()
     secret._longest_first = ()
     redaction._also.clear()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    distribution.collected(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    distribution.tell_file(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """For any `-n`, with or without `--dist`."""
+    return distribution.scheduler(config, log)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trotline.commands.app import App
     from trotline.commands.queue import Queue
     from trotline.commands.queue_task import QueueTask
+    from trotline.commands.run_script import RunReport, run
     from trotline.commands.sync_queue import SyncQueue
     from trotline.errors import LeaseLost, TrotlineError
     from trotline.model.harvest import Follow, Harvest
@@ -25,23 +26,29 @@ if TYPE_CHECKING:
     from trotline.model.pace import Pace, Rate
     from trotline.model.record import Record
     from trotline.model.secret import Secret
+    from trotline.model.stored_file import Files
     from trotline.model.task import LATER, NORMAL, SOON, Task
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
-    from trotline.spider.harvest import HandlerFailed
+    from trotline.spider.handler_failed import HandlerFailed
+    from trotline.spider.hooks import Drop, WorkerHandle
     from trotline.spider.login import LoginSession
     from trotline.spider.page import BadJson, Page
+    from trotline.spider.request import Request
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
     from trotline.spider.selection import Selected, Selection
     from trotline.spider.spider import Spider
+    from trotline.spider.xpath_selection import XPathSelected, XPathSelection
 
 _HOMES = {
     "App": "commands.app",
     "BadJson": "spider.page",
+    "Drop": "spider.hooks",
     "FileSeeds": "spider.seeds",
+    "Files": "model.stored_file",
     "Follow": "model.harvest",
-    "HandlerFailed": "spider.harvest",
+    "HandlerFailed": "spider.handler_failed",
     "Harvest": "model.harvest",
     "LATER": "model.task",
     "LeaseLost": "errors",
@@ -54,8 +61,10 @@ _HOMES = {
     "QueueTask": "commands.queue_task",
     "Rate": "model.pace",
     "Record": "model.record",
+    "Request": "spider.request",
     "RobotsSitemaps": "spider.seeds",
     "Route": "spider.route",
+    "RunReport": "commands.run_script",
     "SOON": "model.task",
     "Secret": "model.secret",
     "Selected": "spider.selection",
@@ -67,6 +76,10 @@ _HOMES = {
     "TrapRules": "rules.traps",
     "TrotlineError": "errors",
     "UrlRules": "rules.urls",
+    "WorkerHandle": "spider.hooks",
+    "XPathSelected": "spider.xpath_selection",
+    "XPathSelection": "spider.xpath_selection",
+    "run": "commands.run_script",
 }
 """Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
 
@@ -76,7 +89,9 @@ __all__ = [
     "SOON",
     "App",
     "BadJson",
+    "Drop",
     "FileSeeds",
+    "Files",
     "Follow",
     "HandlerFailed",
     "Harvest",
@@ -89,8 +104,10 @@ __all__ = [
     "QueueTask",
     "Rate",
     "Record",
+    "Request",
     "RobotsSitemaps",
     "Route",
+    "RunReport",
     "Secret",
     "Selected",
     "Selection",
@@ -101,7 +118,11 @@ __all__ = [
     "TrapRules",
     "TrotlineError",
     "UrlRules",
+    "WorkerHandle",
+    "XPathSelected",
+    "XPathSelection",
     "__version__",
+    "run",
 ]
 
 

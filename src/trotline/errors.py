@@ -18,8 +18,13 @@ TrotlineError                 what happened, to what, and what to do next
 │   │   └── SinkFileFails     a file of this machine: locked, no permission, disk full; waited for, not for ever
 │   ├── SinkGone              it was there when the run began, and its rows are not: waiting does not bring them back
 │   ├── SinkRejects           some records can never be stored; without them the batch can
+│   ├── MergeRaced            another merge was faster: to be computed again, nothing was stored
 │   ├── SinkTooOld            made by an older Trotline: to be upgraded first
 │   └── SinkTooNew            written by a newer Trotline
+├── ArchiveError
+│   ├── ArchiveUnreachable    not there: try again later, nothing is lost
+│   │   └── ArchiveFileFails  a folder of this machine: no permission, disk full; waited for, not for ever
+│   └── ArchiveDamaged        a record is not what was written
 ├── AlertNotDelivered         a receiver of alerts did not accept a message
 └── ValidatorsError           pages are fetched whole instead
     ├── ValidatorsUnreachable not there, locked, no permission, disk full
@@ -118,12 +123,32 @@ class SinkRejects(SinkError):
         """The record's place in the batch -> why."""
 
 
+class MergeRaced(SinkError):
+    """Another merge has changed the things since this one read them. Nothing was stored."""
+
+
 class SinkTooOld(SinkError):
     """The sink was made by an older Trotline, and has to be upgraded first."""
 
 
 class SinkTooNew(SinkError):
     """The sink was written by a newer Trotline."""
+
+
+class ArchiveError(TrotlineError):
+    """Something about the archive."""
+
+
+class ArchiveUnreachable(ArchiveError):
+    """The archive is not there, full, or not ours to write. Nothing is lost: the batch is kept and tried again."""
+
+
+class ArchiveFileFails(ArchiveUnreachable):
+    """The archive is a folder of this machine, and it cannot be written: the disk is full, or it is not ours."""
+
+
+class ArchiveDamaged(ArchiveError):
+    """A record of the archive is not what was written."""
 
 
 class ValidatorsError(TrotlineError):

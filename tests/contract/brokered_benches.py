@@ -27,6 +27,10 @@ class BrokeredBench(RedisBench):
     async def make_broker(self) -> Broker:
         raise NotImplementedError
 
+    async def cut(self, broker: Broker) -> None:
+        """Its process is killed: its connections end, and it does nothing more."""
+        await broker.close()
+
     async def again(self) -> Client:
         assert self._job is not None, "open a job first"
         books = open_books(connect(self.url), self._job, now=self.clock, rng=random.Random(len(self._clients)))

@@ -1,5 +1,6 @@
 """The frontiers under contract: how each is opened, and how its clock is turned."""
 
+import os
 import random
 import re
 import tempfile
@@ -20,7 +21,8 @@ from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
 
 SERVERS = re.compile(
-    r"redis|valkey|rabbitmq|brokered|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE
+    r"redis|valkey|rabbitmq|sqs|broker|cluster|sharded|postgres|outbox|shared_cache|s3|\b(debian|wheel)\b",
+    re.IGNORECASE,
 )
 
 
@@ -35,6 +37,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     name = f"{item.path.name}::{item.nodeid.partition('::')[2]}"
     if SERVERS.search(name) or "postgres_servers" in getattr(item, "fixturenames", ()):
         item.add_marker("server")
+
+
+BOOKS_ONLY = re.compile(r"test_frontier_sqs\.py::TestSQS::test_(?:[crna]\d|f(?:[6-9]|13|16|18|19|20|21)_)")
+"""Chains, notes, proxies, accounts, settling, pace and routes are the books' alone, and tested with RabbitMQ and
+without a broker; the server for SQS is slow."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """SOAK=1, and scripts/guarantees.py, run them on SQS, too."""
+    if os.environ.get("SOAK"):
+        return
+    left_out = [item for item in items if BOOKS_ONLY.search(item.nodeid)]
+    if left_out:
+        items[:] = [item for item in items if not BOOKS_ONLY.search(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 class SqliteFileBench:

@@ -13,6 +13,7 @@ from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import HIGH_WATER
+from trotline.ports.inbox import Inbox
 
 SLOW = 0.05
 """Seconds before and after each put: a killed reader is most often between two steps."""
@@ -54,7 +55,7 @@ class SlowPuts:
         return answers
 
 
-def reader(inbox: redis_inbox.RedisInbox, job: OpenJob, frontier: str, known: Spider) -> inbox_reader.InboxReader:
+def reader(inbox: Inbox, job: OpenJob, frontier: str, known: Spider) -> inbox_reader.InboxReader:
     return inbox_input.spider_reader(inbox, known, job, frontier, None, say=lambda _: None, high_water=HIGH_WATER)
 
 

@@ -15,8 +15,6 @@ from trotline.model.lease import Admission
 from trotline.rules import shelves
 from trotline.testing.frontier_contract.bench import client, finish, lane_view, lease_all, task, tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 class ShardedMemoryBench(MemoryBrokerBench):
     shards = 4

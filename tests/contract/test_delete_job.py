@@ -24,8 +24,6 @@ from trotline.testing.frontier_contract import BRISK
 from trotline.testing.frontier_contract.bench import steady, task, tasks
 from trotline.testing.redis_server import DEBIAN, redis
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 DAY = 86_400.0
 
 

@@ -20,8 +20,6 @@ BOUNDED = settings(
 )
 """More histories with TROTLINE_MACHINE_EXAMPLES=2000."""
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 class TestRedis(FrontierContract):
     @pytest.fixture

@@ -26,8 +26,6 @@ from trotline.ports.inbox import AT_ONCE, TAKEN_FOR
 from trotline.testing.clocks import ServerClock
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 _numbers = itertools.count()
 
 

@@ -26,8 +26,6 @@ from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 CASES = list(cases())
 ORDINARY = 60
 TRIED = 2 * int(os.environ.get("TROTLINE_FUZZ_EXAMPLES", "150"))

@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.contract.brief_contract import BRIEF_CONTRACT
 from tests.contract.conftest import SqliteFileBench
 
 from trotline.model.job import Job
-from trotline.testing import FrontierContract, SinkContract
+from trotline.testing import SinkContract
 from trotline.testing.frontier_contract import Client, client
 from trotline.testing.ledger_contract import LedgerContract
 
@@ -41,7 +42,7 @@ class JournalBench(SqliteFileBench):
 
 
 @pytest.mark.slow("the frontier contract once more, through a package of its own")
-class TestJournalFrontier(FrontierContract):
+class TestJournalFrontier(BRIEF_CONTRACT):
     @pytest.fixture
     async def bench(self):
         bench = JournalBench()

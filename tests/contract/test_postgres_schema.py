@@ -41,7 +41,7 @@ async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
         await late.open()
     assert "trotline db upgrade --sink" in told.value.hint
 
-    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts", "004 prefixes")
+    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts", "004 prefixes", "005 archive")
     await late.open()
     await sink.close()
     await late.close()
@@ -61,7 +61,7 @@ async def test_tables_from_before_prefixes_are_upgraded_also_with_a_view_on_them
     if view:
         await ask(anywhere, "CREATE VIEW {s}.mine AS SELECT key FROM {s}.records")
 
-    assert (await sink.upgrade()).applied == ("004 prefixes",)
+    assert (await sink.upgrade()).applied == ("004 prefixes", "005 archive")
 
     await sink.write([product("T1", price=2), product("T9")])
     assert [row.key for row in await sink.rows(["https://shop.example/p/T9"])] == ["T9"]

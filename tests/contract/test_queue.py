@@ -21,8 +21,6 @@ from trotline.config import backends
 from trotline.errors import FrontierUnreachable, SettingsError
 from trotline.testing.redis_server import DEBIAN
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 SITE = "https://shop.example"
 _numbers = itertools.count()
 

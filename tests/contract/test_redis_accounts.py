@@ -19,8 +19,6 @@ from trotline.testing.frontier_contract.accounts import ANNA, API, BERT, BUYERS,
 from trotline.testing.frontier_contract.bench import SHOP, Client, live_on
 from trotline.testing.frontier_contract.pool_bench import BLOCKED, give, members_of, pool_with, register, take, through
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 AS_ANNA = f"{BUYERS}/anna"
 
 

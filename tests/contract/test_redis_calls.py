@@ -1,7 +1,7 @@
 """No call keeps the server busy for long, whatever the batch: proven by counting what each call brings."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,14 +11,13 @@ from tests.contract.redis_servers import RedisBench, ShardedBench
 from trotline.adapters.redis.batch_codec import MOST
 from trotline.adapters.redis.layouts import Ending, MovedTask, NewTask
 from trotline.adapters.redis.scripts import Script
+from trotline.coordinator.observer import survey
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import task, tasks
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 MUCH = MOST + 500
 
@@ -260,3 +259,43 @@ async def test_any_number_of_bad_records_of_one_page_is_counted(bench: RedisBenc
     assert sum((await frontier.reasons()).values()) == 5 * MOST
     kept = len(await frontier.graves(limit=10 * MOST))
     assert kept + progress.tallies.get("records rejected and not kept", 0) == 5 * MOST
+
+
+async def commands(client: Client) -> int:
+    """That the server has executed, also those of scripts."""
+    found = await client._server.ask("INFO", "commandstats")
+    text = found.decode() if isinstance(found, bytes) else str(found)
+    return sum(int(part.partition("calls=")[2].partition(",")[0]) for part in text.splitlines() if "calls=" in part)
+
+
+async def cost(client: Client, look: Callable[[], Awaitable[Any]]) -> int:
+    """In commands; those that count them are left out."""
+    alone = await commands(client)
+    alone = await commands(client) - alone
+    before = await commands(client)
+    await look()
+    return await commands(client) - before - alone
+
+
+async def test_a_look_costs_the_same_whatever_the_number_of_lanes() -> None:
+    """A page that is refreshed each second reads counters, workers and notes; only a survey walks the lanes."""
+    bench, costs, surveys = RedisBench(), [], []
+    for lanes in (10, 2000):
+        client = await bench.open()
+        await client.put([task(f"https://h{n}.example/", lane=f"h{n}.example") for n in range(lanes)])
+
+        async def look(client: Client = client) -> None:
+            await client.progress()
+            await client.workers()
+            await client.opened.console.read_notes([f"series/{n}" for n in range(12)])
+
+        async def walk(client: Client = client, lanes: int = lanes) -> None:
+            found = await survey(client.opened.console)
+            assert (found.lanes, found.waiting) == (lanes, lanes)
+
+        await look()
+        costs.append(await cost(client, look))
+        surveys.append(await cost(client, walk))
+    assert costs[0] == costs[1]
+    assert surveys[1] <= 2000 * 2.1 + 20, "of each lane the length of its queue and of its delayed tasks"
+    await bench.close()

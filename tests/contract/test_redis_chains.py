@@ -17,8 +17,6 @@ from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, end, finish, lease_all, lease_one, task, urls
 from trotline.testing.frontier_contract.chain_bench import counts, run_all, step, steps, url_of
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 CALL = 500
 """Steps that one call buries or revives."""
 

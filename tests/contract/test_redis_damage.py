@@ -14,8 +14,6 @@ from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, finish, lease_all, steady, task, tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 WORKER = "w"
 SHARED = "trotline:{0}:lanes"
 NAN = struct.pack("<d", float("nan"))

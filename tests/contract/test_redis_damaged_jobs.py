@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 from tests.contract.redis_servers import server
-from tests.unit.cli.test_commands import Call, call  # noqa: F401 - a fixture
+from tests.unit.cli.conftest import Call, call  # noqa: F401 - a fixture
 
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
@@ -17,8 +17,6 @@ from trotline.commands.join_job import Search
 from trotline.errors import FrontierError
 from trotline.model.job import LaneRules
 from trotline.testing.redis_server import DEBIAN
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 LISTS = "trotline:{jobs}:"
 SPIDER = "from trotline import Spider\nbb = Spider('bb')\n@bb.page(seeds=['http://b.test/'])\ndef page(page): ...\n"

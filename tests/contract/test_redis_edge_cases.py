@@ -12,8 +12,6 @@ from trotline.model.lease import Admission, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.frontier_contract.bench import tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 WORKER = "w"
 
 

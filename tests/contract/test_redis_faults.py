@@ -25,8 +25,6 @@ from trotline.testing.frontier_contract import BRISK, Client, task
 from trotline.testing.frontier_contract.bench import finish, lease_all, tasks
 from trotline.testing.redis_server import RedisServer, redis
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 PROCESSES = 50
 
 

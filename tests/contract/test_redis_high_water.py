@@ -12,8 +12,6 @@ from trotline.model.task import Task
 from trotline.ports.frontier import HIGH_WATER
 from trotline.testing.frontier_contract.bench import Client, task, tasks, urls
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 LINKS, DEPTH = 15, 3
 PAGES = sum(LINKS**level for level in range(DEPTH + 1))
 SLOTS = 8

@@ -17,8 +17,6 @@ from trotline.model.work_stats import WorkStats
 from trotline.testing.frontier_contract.bench import finish, task
 from trotline.testing.redis_server import DEBIAN, redis
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 CODE = '"; redis.call("FLUSHALL"); return "'
 """What would do harm if it were ever read as a program."""
 

@@ -28,8 +28,6 @@ from trotline.testing.frontier_contract.pool_bench import (
     through,
 )
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 @pytest.fixture(params=[RedisBench, ShardedBench])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[RedisBench]:

@@ -8,8 +8,6 @@ from trotline.adapters.redis.layouts import STARTS, TOKEN_BYTES
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import finish, lease_all, lease_one, tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 RECORD = TOKEN_BYTES + STARTS.size
 
 

@@ -10,8 +10,6 @@ from trotline.adapters.redis.jobs import RedisJobs
 from trotline.errors import FrontierError
 from trotline.testing.frontier_contract import BRISK
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 @pytest.fixture
 async def bench() -> AsyncIterator[RedisBench]:

@@ -14,8 +14,6 @@ from trotline.model.job import State
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import tasks
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 WORKER = "w"
 
 

@@ -11,8 +11,6 @@ from trotline.adapters.redis.scripts import script
 from trotline.model.note import Note
 from trotline.testing.frontier_contract import Client
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 def console_of(client: Client) -> RedisConsole:
     console = client.opened.console

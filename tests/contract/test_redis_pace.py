@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis import Redis
@@ -18,8 +17,6 @@ from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
 from trotline.rules import adaptive_pace, lane_sharing, pace
 from trotline.testing.redis_server import DEBIAN
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 FIELDS = (
     "floor", "ceiling", "concurrency", "interval", "next_start", "rest_until", "failures", "failing_since",

@@ -13,8 +13,6 @@ from trotline.model.outcome import Snooze
 from trotline.model.proxy_pool import MemberResult
 from trotline.testing.frontier_contract.pool_bench import FAULT, GOOD, POOL, pool_with, register, take, through
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 HOSTS = ("a.example", "b.example")
 
 

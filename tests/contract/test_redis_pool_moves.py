@@ -16,8 +16,6 @@ from trotline.testing.frontier_contract.bench import finish, lease_all, task, ta
 from trotline.testing.frontier_contract.pool_bench import POOL, pool_with, register, take
 from trotline.testing.frontier_contract.repooling import ISP, WHY, books, bury_all, seen_lanes
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 HOSTS = [f"h{number}.example" for number in range(12)]
 CALLS = ("leave_graves", "receive_moved", "drop_graves")
 

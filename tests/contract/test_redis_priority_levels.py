@@ -16,8 +16,6 @@ from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import task
 from trotline.testing.redis_server import DEBIAN
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 MANY = 40_000
 
 

@@ -5,7 +5,6 @@ from math import ceil
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis import Redis
@@ -19,8 +18,6 @@ from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.rules import proxy_ring
 from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
 from trotline.testing.redis_server import DEBIAN
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 NOW = 1_750_000_000.0
 KNOWN = ("evidence", "share", "suspected_at", "blocked_at", "tested_since", "tested_blocked_at")

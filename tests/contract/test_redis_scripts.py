@@ -14,8 +14,6 @@ from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import task
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 SCRIPTS = sorted(path.name for path in _FOLDER.iterdir() if path.name.endswith(".lua"))
 OK = LaneFeedback(Kind.OK)
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import xxhash
 from redis import Redis
+from tests.contract.brief_contract import BRIEF_CONTRACT
 from tests.contract.redis_servers import RedisBench, ValkeyBench, server
 
 from trotline.adapters.redis.connect import connect
@@ -22,9 +23,6 @@ from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client, FrontierContract
 from trotline.testing.redis_seen import fingerprints, recall
 from trotline.testing.redis_server import DEBIAN, WHEEL
-
-# Not with the others of Redis, which take one process long enough.
-pytestmark = pytest.mark.xdist_group("redis memory")
 
 DAY = 86_400.0
 BLOOM = Memory(kind="bloom", expected=10_000)
@@ -50,7 +48,7 @@ class SiteBench(SeenBench, ValkeyBench):
     memory = SITE
 
 
-class TestBloom(FrontierContract):
+class TestBloom(BRIEF_CONTRACT):  # type: ignore[misc]
     @pytest.fixture
     async def bench(self) -> AsyncIterator[RedisBench]:
         bench = SeenBench()

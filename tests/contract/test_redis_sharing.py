@@ -21,8 +21,6 @@ from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import SHOP, end, finish, lease_all, lease_one, steady, tasks
 from trotline.testing.redis_server import WHEEL
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 @pytest.fixture(params=[RedisBench, ShardedBench])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[RedisBench]:

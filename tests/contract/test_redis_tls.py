@@ -19,8 +19,6 @@ from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.redis_server import redis
 from trotline.testing.torture.certificates import Authority
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 PLACES = {"one server": alone, "cluster": clustered, "sentinel": watched}
 
 

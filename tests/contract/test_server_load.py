@@ -1,6 +1,8 @@
 """How busy real servers are, as the advice asks them."""
 
 import asyncio
+import os
+import time
 from pathlib import Path
 
 import asyncpg
@@ -16,6 +18,12 @@ from trotline.testing.redis_server import BUILDS
 SPIN = "local n = 0 for i = 1, 20000000 do n = n + i end return n"
 
 
+def processor_time(pid: int) -> float:
+    """Seconds, as the kernel counts them."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 async def load_of(url: str) -> float | None:
     """Over half a second, without anybody else."""
     before = await backends.frontier_load(url)
@@ -26,7 +34,6 @@ async def load_of(url: str) -> float | None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.xdist_group("redis")
 async def test_a_redis_that_computes_is_busier_than_one_that_waits(build: str) -> None:
     running = server(build)
     idle = await load_of(running.url)
@@ -39,11 +46,15 @@ async def test_a_redis_that_computes_is_busier_than_one_that_waits(build: str) -
         assert now is not None
         return use("frontier", before, now).share
 
+    began, used = time.monotonic(), processor_time(running.pid)
     busy = await spin()
+    true = (processor_time(running.pid) - used) / (time.monotonic() - began)
 
     assert idle is not None and busy is not None
-    # On a shared machine its processor time is less than its time.
-    assert idle < 0.3 and busy > 2 * idle and busy > 0.2
+    # On a machine that is shared with others it may get a small part of the time. Valkey counts its time, not that of
+    # the processor.
+    assert busy > 0.7 * true - 0.05
+    assert idle < 0.3 and busy > 2 * idle
 
 
 async def test_redis_says_how_full_its_memory_is_only_if_it_has_a_limit() -> None:

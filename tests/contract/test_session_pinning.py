@@ -8,8 +8,6 @@ from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.testing.frontier_contract.bench import Bench
 
-pytestmark = pytest.mark.xdist_group("redis")
-
 
 @pytest.fixture(params=[SqliteFileBench, RedisBench, ShardedBench])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:

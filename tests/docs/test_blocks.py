@@ -20,9 +20,12 @@ import pytest
 from tests.docs.console import trotline
 from tests.docs.pages import DOCS, ROOT, Block, all_blocks, blocks
 from trotline import Page, Spider
+from trotline.ports.inbox import Inbox
 from trotline.testing import DemoShop, visit
+from trotline.testing.rabbitmq_server import rabbitmq
 from trotline.testing.redis_server import redis
 from trotline.testing.shop.account import PASSWORD, USER
+from trotline.testing.sqs_server import CREDENTIALS, sqs
 
 IN_TUTORIALS = {
     "README.md",
@@ -167,11 +170,12 @@ for _name in (
     RUNNERS[_name] = executes
 
 for _name in (
+    "docs/how-to/cookies-and-headers.md 1",
     "docs/how-to/look-like-a-browser.md 1",
     "docs/how-to/recrawl.md 1",
     "docs/how-to/schedules-and-coordinator.md 1",
     "docs/how-to/write-a-spider.md 2",
-    "docs/how-to/send-forms-and-json.md 3",
+    "docs/how-to/send-forms-and-json.md 4",
 ):
     RUNNERS[_name] = crawls
 
@@ -183,6 +187,63 @@ for _name in (
     "docs/reference/torture-server.md 1",
 ):
     RUNNERS[_name] = calls_its_functions
+
+
+@runner("docs/how-to/archive.md 1")
+def what_is_kept(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text, "--archive", "file:pages")
+    assert {row["sku"] for row in rows} == reader.skus
+    code, label = trotline(reader.folder, "archive", "get", str(rows[0]["label"]), "--archive", "file:pages")
+    assert code == 0
+    assert label
+
+
+@runner("docs/how-to/hooks.md 1")
+def hooks(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["found_on"] for row in rows)
+
+
+@runner("docs/how-to/hooks.md 2")
+def a_record_that_is_split(reader: Reader, text: str) -> None:
+    module = reader.execute(text, shop=Spider("split"))
+    variants = module["variants"]
+    assert callable(variants)
+    assert [one["sku"] for one in variants({"sku": "T1", "sizes": ["S", "M"]})] == ["T1-S", "T1-M"]
+
+
+@runner("docs/how-to/download-files.md 1")
+def downloads(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows if "sku" in row} == reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 1")
+def quotes_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert len(rows) > 10
+    assert all(row["text"] and row["by"] for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 2")
+@runner("docs/learn/from-scrapy.md 3")
+def catalogs_of_scrapy(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row.get("price", 1.0), float) and "catalog" in row.get("shelf", "catalog") for row in rows)
+
+
+@runner("docs/learn/from-scrapy.md 4")
+def a_form_of_scrapy(reader: Reader, text: str) -> None:
+    assert {row["sku"] for row in reader.crawl(text)} <= reader.skus
+
+
+@runner("docs/learn/from-scrapy.md 5")
+def a_script_of_scrapy(reader: Reader, text: str) -> None:
+    made = reader.execute(blocks(DOCS / "learn" / "from-scrapy.md", "python")[1].text)
+    module = reader.execute(text.replace("run(shop)", "run(shop, allow_private=True)"), shop=made["shop"])
+    assert set(module["skus"]) == reader.skus  # type: ignore[call-overload]
 
 
 @runner("docs/how-to/chains.md 1")
@@ -197,6 +258,49 @@ def a_producer(reader: Reader, text: str) -> None:
     with redis() as server:
         reader.execute(text.replace("redis://localhost:6379/0", server.url))
         assert server.command("LLEN", "wanted") == b":2\r\n"
+
+
+@runner("docs/how-to/add-tasks-from-any-program.md 2")
+def a_producer_for_rabbitmq(reader: Reader, text: str) -> None:
+    from trotline.adapters.amqp.inbox import AmqpInbox
+
+    with rabbitmq() as server:
+        assert taken(lambda: AmqpInbox(f"{server.url}/?inbox=wanted")) == ()
+        reader.execute(text.replace("amqp://guest:guest@localhost/%2F", f"{server.url}/%2F"))
+        assert taken(lambda: AmqpInbox(f"{server.url}/?inbox=wanted")) == (
+            f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
+        )
+
+
+@runner("docs/how-to/add-tasks-from-any-program.md 3")
+def a_producer_for_sqs(reader: Reader, text: str) -> None:
+    from trotline.adapters.sqs.inbox import SqsInbox
+
+    with sqs() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": server.endpoint}.items():
+            patch.setenv(name, value)
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == ()
+        reader.execute(text)
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == (
+            f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
+        )
+
+
+def taken(opened: Callable[[], Inbox]) -> tuple[bytes, ...]:
+    """What the inbox has; they are removed."""
+
+    async def take() -> tuple[bytes, ...]:
+        inbox = opened()
+        try:
+            batch = await inbox.take()
+            if batch is None:
+                return ()
+            assert await inbox.done(batch, {})
+            return batch.entries
+        finally:
+            await inbox.close()
+
+    return asyncio.run(take())
 
 
 @runner("docs/how-to/use-the-queue.md 1")
@@ -249,6 +353,13 @@ def a_search(reader: Reader, text: str) -> None:
     assert {row["sku"] for row in rows} == {
         each.sku for each in reader.shop.truth if each.category == "tea" or "tea" in each.title.lower()
     }
+
+
+@runner("docs/how-to/send-forms-and-json.md 3")
+def a_form(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert rows
+    assert all("teapot" in str(row["title"]).lower() for row in rows)
 
 
 @runner("docs/how-to/send-forms-and-json.md 2")
@@ -391,6 +502,39 @@ def test_every_block_has_a_runner() -> None:
     assert set(BLOCKS) == set(RUNNERS), "add a runner for a new block to RUNNERS"
 
 
+@runner("docs/how-to/scrapy.md 1")
+@runner("docs/how-to/scrapy.md 2")
+@runner("docs/how-to/scrapy.md 3")
+@runner("docs/how-to/from-scrapy-redis.md 1")
+def of_a_scrapy_project(reader: Reader, text: str) -> None:
+    """Settings that the add-on accepts."""
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import Settings
+
+    from trotline.bridges.scrapy import Addon
+    from trotline.bridges.scrapy.options import Options
+
+    given = {name: value for name, value in reader.execute(text).items() if name.isupper()}
+    crawler = Crawler(Spider, Settings({"TROTLINE": "redis://localhost:6379/0", **given}))
+    crawler.spider = Spider("shop", category="books")
+    Addon.from_crawler(crawler).update_settings(crawler.settings)
+    options = Options.read(crawler)
+    assert options.plan.name == ("shop-books" if "TROTLINE_JOB" in given else "shop")
+    assert bool(options.inbox) == ("TROTLINE_INBOX" in given)
+
+
+@runner("docs/how-to/from-scrapy-redis.md 2")
+def a_spider_with_another_import(reader: Reader, text: str) -> None:
+    from scrapy.http import HtmlResponse
+
+    kind = reader.execute(text)["Shop"]
+    spider = kind()  # type: ignore[operator]
+    assert spider.make_request_from_data(b"https://shop.example/1").url == "https://shop.example/1"
+    page = HtmlResponse("https://shop.example/1", body=b"<h1>One</h1>")
+    assert list(spider.parse(page)) == [{"title": "One"}]
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -400,3 +544,14 @@ def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, mon
         monkeypatch.setenv(key, value)
 
     RUNNERS[name](Reader(tmp_path, shop), BLOCKS[name].text)
+
+
+def test_the_recipe_of_the_docs_runs(shop: DemoShop, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, shop)
+    [recipe] = blocks(DOCS / "how-to" / "recipes.md", "toml")
+    reader.write("teas.toml", recipe.text.replace('pace = "5/s"', 'pace = "200/s"'))
+    code, said = trotline(tmp_path, "run", "teas.toml", "--allow-private", "--out", "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert code == 0, said
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all(isinstance(row["price"], float) and row["title"] and row["name"] for row in rows)

@@ -170,14 +170,32 @@ def test_the_fleet_of_the_tutorial_works_without_any_service(shop: DemoShop, tmp
     assert skus == {one.sku for one in shop.truth if one.category in ("tea", "honey")}
 
 
-def test_a_program_that_embeds_a_spider_gets_its_rows(
-    shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, sink = (block.text for block in blocks(EMBEDDING, "python")[:2])
-    program = program.replace('sink="sqlite:shop.db"', 'sink=FolderSink(Path("out")), allow_private=True')
+def catalog_of_the_readme(shop: DemoShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the module `shop`."""
     catalog = ModuleType("shop")
     exec(here(blocks(README, "python")[1].text, shop), vars(catalog))  # noqa: S102 - our own page
     monkeypatch.setitem(__import__("sys").modules, "shop", catalog)
+
+
+def test_a_script_and_a_notebook_get_the_records(
+    shop: DemoShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, notebook = (block.text for block in blocks(EMBEDDING, "python")[:2])
+    catalog_of_the_readme(shop, monkeypatch)
+    names: dict[str, object] = {"__name__": "script"}
+    exec(script.replace("run(shop)", "run(shop, allow_private=True)"), names)  # noqa: S102 - our own page
+    assert {row["sku"] for row in names["rows"]} == {one.sku for one in shop.truth}
+    capsys.readouterr()
+    exec(notebook.replace("App()", "App(allow_private=True)"), {"__name__": "notebook"})  # noqa: S102 - our own page
+    assert len(capsys.readouterr().out.splitlines()) == len(shop.truth)
+
+
+def test_a_program_that_embeds_a_spider_gets_its_rows(
+    shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, sink = (block.text for block in blocks(EMBEDDING, "python")[2:4])
+    program = program.replace('sink="sqlite:shop.db"', 'sink=FolderSink(Path("out")), allow_private=True')
+    catalog_of_the_readme(shop, monkeypatch)
     monkeypatch.chdir(tmp_path)
 
     names: dict[str, object] = {"__name__": "embedding"}
@@ -196,7 +214,7 @@ async def test_a_sink_tells_what_cannot_be_stored_now_and_what_never_can() -> No
             raise ConnectionResetError("reset")
 
     names: dict[str, Any] = {}
-    exec(blocks(EMBEDDING, "python")[3].text, names)  # noqa: S102 - our own page
+    exec(blocks(EMBEDDING, "python")[5].text, names)  # noqa: S102 - our own page
     sink = names["RowsApi"](Client())
 
     with pytest.raises(SinkUnreachable, match="rows API: reset"):

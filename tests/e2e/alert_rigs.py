@@ -29,7 +29,6 @@ class Watcher:
         self.observer = Observer(console, rig.bench.now)
         sampler = AlertSampler(
             client.opened.job,
-            console,
             self.observer,
             rig.plan.rules,
             last_tallies=rig.tallies_before,

@@ -1,16 +1,20 @@
 """Real sites for end-to-end tests: the demo shop, and a documentation site behind nginx."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from tests.e2e.closure import closure as closure_of
 from tests.e2e.fleet import Fleet, OneServer, Servers, one_server, servers
 from tests.e2e.running import end_all
 
+from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
 from trotline.testing.servers import Nginx, missing, nginx
 from trotline.testing.shop import DemoShop
+from trotline.testing.sqs_server import SqsServer, sqs
 
 PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")
 
@@ -53,6 +57,20 @@ def both() -> Iterator[Servers]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[RabbitServer]:
+    """A RabbitMQ for all tests of a process; they are in the group "fleet rabbitmq"."""
+    with rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def queues() -> Iterator[SqsServer]:
+    """A server for SQS."""
+    with sqs() as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def database() -> Iterator[OneServer]:
     """A PostgreSQL of the module's own, for tasks and rows."""
@@ -60,12 +78,38 @@ def database() -> Iterator[OneServer]:
         yield opened
 
 
-@pytest.fixture(params=["files", "servers", "postgresql"])
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[OneServer]:
+    """For tests that leave it running, of all modules."""
+    with one_server() as opened:
+        yield opened
+
+
+PLACES = ("files", "servers", "postgresql")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every test of a fleet runs on servers, and on one of the two other places; on all of them with SOAK=1, and where
+    tests are chosen by name."""
+    if os.environ.get("SOAK") or config.option.keyword or any("::" in one for one in config.args):
+        return
+    left_out = [item for item in items if _is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not _is_left_out(item)]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    place = getattr(item, "callspec", None) and item.callspec.params.get("fleet")
+    return place in (PLACES[0], PLACES[2]) and place != PLACES[2 * (crc32(item.originalname.encode()) % 2)]
+
+
+@pytest.fixture(params=PLACES)
 async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
     if request.param == "files":
         opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     elif request.param == "postgresql":
-        opened = Fleet(tmp_path, *request.getfixturevalue("database").places())
+        opened = Fleet(tmp_path, *request.getfixturevalue("shared_database").places())
     else:
         frontier, sink = request.getfixturevalue("both").places()
         opened = Fleet(tmp_path, frontier, sink)

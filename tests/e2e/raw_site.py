@@ -90,4 +90,4 @@ def ok(body: bytes = b"hello", *headers: str, status: str = "200 OK") -> bytes:
 
 
 def task(url: str, **fields: object) -> Task:
-    return Task(url=url, route="r", **fields)
+    return Task(**{"url": url, "route": "r", **fields})

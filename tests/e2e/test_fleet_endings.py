@@ -1,9 +1,6 @@
 """The end of a job is told once, and never early: jobs with deaths, until some were only taken for dead."""
 
-import pytest
 from tests.e2e.fleet_endings import Ending, play
-
-pytestmark = pytest.mark.xdist_group("redis")
 
 AT_LEAST, AT_MOST = 20, 200
 

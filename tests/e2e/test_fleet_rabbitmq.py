@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ import pytest
 from tests.e2e.fleet import Fleet, Servers
 from tests.e2e.fleet_crawl import Terms, crawl
 
-from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
+from trotline.testing.rabbitmq_server import RabbitServer
 from trotline.testing.shop import DemoShop
 
 pytestmark = pytest.mark.xdist_group("fleet rabbitmq")
@@ -39,12 +38,6 @@ def listing(page: Page):
 def product(page: Page):
     yield {{"sku": page.css("[itemprop=sku]::text").get()}}
 """
-
-
-@pytest.fixture(scope="module")
-def rabbit() -> Iterator[RabbitServer]:
-    with rabbitmq() as server:
-        yield server
 
 
 def url_of(rabbit: RabbitServer, books: str) -> str:

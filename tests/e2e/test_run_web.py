@@ -15,11 +15,6 @@ async def _address(running: Running) -> tuple[str, dict[str, str]]:
     """With the token that goes with it."""
     assert running.process.stderr is not None
     line = (await asyncio.wait_for(running.process.stderr.readline(), 30)).decode()
-    if "cannot be listened on" in line:
-        # Another test was faster: it takes another port.
-        line = (await asyncio.wait_for(running.process.stderr.readline(), 30)).decode()
-        while line.startswith((" ", "\n")):
-            line = (await asyncio.wait_for(running.process.stderr.readline(), 30)).decode()
     assert line.startswith("dashboard: http://127.0.0.1:"), line
     address, _, token = line.split()[1].partition("login#")
     return address, {"Authorization": f"Bearer {token}"}

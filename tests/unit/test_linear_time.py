@@ -36,7 +36,6 @@ AUTHOR = "author"
 """Meets only what the author, the operator or we ourselves wrote."""
 
 PATTERNS = {
-    "adapters/amqp/address.py:_BOOKS": AUTHOR,
     "adapters/files/table_cells.py:_FORMULA": "match",
     "adapters/files/table_cells.py:_NUMBER": "fullmatch",
     "adapters/browser/errors.py:_BODY_REASON": "search",
@@ -80,6 +79,12 @@ PATTERNS = {
     "adapters/sqlite/__init__.py:_look": AUTHOR,
     "config/urls.py:_PASSWORD": AUTHOR,
     "rules/backend_urls.py:_SCHEME": AUTHOR,
+    "rules/broker_urls.py:_BOOKS": AUTHOR,
+    "adapters/sqs/address.py:_REGION": AUTHOR,
+    "adapters/sqs/address.py:_PREFIX": AUTHOR,
+    "adapters/sqs/queues.py:_FOREIGN": AUTHOR,
+    "adapters/sqs/inbox_url.py:_NAME": AUTHOR,
+    "adapters/amqp/inbox_url.py:_NAME": AUTHOR,
     "config/settings.py:bandwidth": AUTHOR,
     "config/settings.py:file_name": AUTHOR,
     "config/settings.py:size": AUTHOR,

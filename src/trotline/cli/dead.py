@@ -164,7 +164,7 @@ def _file(target: Target) -> str:
     """The spider's file: as it was named, or by the spider's name."""
     context = click.get_current_context(silent=True)
     words = context.params.get("job_and_ids") if context is not None else ()
-    return next((word for word in words or () if word.endswith(".py")), file_of(target.job.spider))
+    return next((word for word in words or () if word.endswith((".py", ".toml"))), file_of(target.job.spider))
 
 
 async def _export(picked: Selection, console: "Console") -> None:

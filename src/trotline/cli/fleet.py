@@ -7,6 +7,7 @@ import msgspec
 
 from trotline.cli.options import (
     allow_option,
+    archive_option,
     bandwidth_option,
     examples,
     frontier_option,
@@ -41,6 +42,7 @@ _NUMBER = click.IntRange(1, MOST_PROCESSES)
 @click.option("--max", "most", type=_NUMBER, required=True, help="Workers that this machine may run.")
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@archive_option
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each worker.  [default: 16]")
 @click.option("--grace", metavar="TIME", help="How long the stop of a worker may take.  [default: 30s]")
 @click.option("--memory", metavar="SIZE", help="What one worker may use: 512MiB, 2GiB.  [default: 1GiB]")

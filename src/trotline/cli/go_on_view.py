@@ -5,7 +5,7 @@ from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, safe
 from trotline.config.backends import is_local
 from trotline.model.job import Progress, State
-from trotline.model.queue_job import is_queue
+from trotline.model.queue_job import is_queue, own_program
 
 
 def go_on(target: Target, progress: Progress, workers: int) -> str:
@@ -42,7 +42,7 @@ def themselves(workers: int) -> str:
 
 
 def _own_program(target: Target) -> str:
-    return f"the program that works on the queue {safe(target.job.spider, 40)!r}"
+    return safe(own_program(target.job), 80)
 
 
 def _other_version(target: Target) -> str:

@@ -71,7 +71,7 @@ def lines(status: "InboxStatus", parked: "list[ParkedEntry]", place: str) -> lis
         found.append(f"  and {count(status.parked - len(parked))} more")
     if status.parked:
         found.append("Repair the producer or the spider's scope, then: trotline inbox --requeue")
-        found.append(f"Or delete them: redis-cli DEL '{{{safe(status.name)}}}:parked'")
+        found.append(f"Or delete them: {safe(status.deletes_parked, 300)}")
     return found
 
 

@@ -16,7 +16,7 @@ _NAMED = 20
 
 def spider_name(text: str) -> str:
     """The spider's name behind `shop.py`, `shop.py:shop` or `package.module:shop`; anything else is a name already."""
-    if text.endswith(".py") or ":" in text or "/" in text:
+    if text.endswith((".py", ".toml")) or ":" in text or "/" in text:
         from trotline.config.spider_loader import load
 
         return load(text).name

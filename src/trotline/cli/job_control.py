@@ -136,8 +136,20 @@ def _steer(verb: Verb, job: str, lane: str | None, frontier: str | None, said: _
             click.echo(json_line({"event": _EVENTS[verb], "job": target.job.id, "lane": lane}))
         else:
             click.echo(f"{target.job.id}{f', lane {safe(lane, 100)}' if lane else ''}: {said(done, target)}")
+            if verb is Verb.PAUSE or (verb is Verb.CANCEL and lane is None):
+                _warn_of_retention(target.frontier)
 
     wait_for(action())
+
+
+def _warn_of_retention(frontier: str) -> None:
+    from trotline.config.backends import keeps_for
+
+    if (kept := keeps_for(frontier)) is not None:
+        click.echo(
+            f"warning: its broker deletes tasks that wait for more than {kept / 86_400:.0f} days; resume before that",
+            err=True,
+        )
 
 
 def _again(verb: str, target: Target, lane: str | None, frontier: str | None) -> str:

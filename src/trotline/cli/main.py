@@ -33,6 +33,8 @@ _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 COMMANDS = {
     "new": ("new", "Write a spider file that is ready to run."),
     "try": ("try_page", "Fetch one page and show what the spider makes of it."),
+    "shell": ("shell", "Look at a page in an interactive session."),
+    "fetch": ("fetch", "Fetch a list of URLs: title, text, links, Markdown as JSON lines."),
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),
@@ -40,6 +42,7 @@ COMMANDS = {
     "write": ("write", "Store the results of workers that have no database."),
     "coordinate": ("coordinate", "Start scheduled jobs and look after all of them."),
     "push": ("push", "Add tasks to a job while it runs."),
+    "import": ("import_queue", "Take over the queue of a crawl with scrapy-redis."),
     "inbox": ("inbox", "Look at tasks that other programs wrote, and at parked ones."),
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),
@@ -55,7 +58,10 @@ COMMANDS = {
     "trace": ("trace", "Show the history of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "lab": ("lab", "Measure a spider on this machine, and write a report."),
+    "archive": ("archive", "Look at raw pages that were kept; export, verify, prune."),
+    "reparse": ("reparse", "Run handlers over archived pages, without fetching."),
     "export": ("export", "Write stored records to a file or to stdout."),
+    "merge": ("merge", "Make one record of those that are one thing."),
     "web": ("web", "Show jobs in a browser, and serve the JSON API."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),
@@ -129,7 +135,7 @@ def _no_such_command(name: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, COMMANDS, n=1)
-    if name.endswith(".py"):
+    if name.endswith((".py", ".toml")):
         return f"No such command {name!r}. Did you mean: trotline run {name}"
     return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
@@ -154,7 +160,7 @@ def trotline() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] != ["try"]:
+    if words[:1] not in (["try"], ["shell"]):
         sys.exit(call(words))
     from trotline.processes import watchdog
 

@@ -32,13 +32,19 @@ Examples:
   trotline new shop                          a file shop.py with a spider "shop"
   trotline new shop https://shop.example/    the same, beginning at that page
   trotline new spiders/shop.py               in a folder of your choice
+  trotline new shop --from-recipe shop.toml  the Python spider that does what a recipe does
 """
 )
 @click.argument("name")
 @click.argument("url", default=EXAMPLE)
-def command(name: str, url: str) -> None:
+@click.option("--from-recipe", "recipe", metavar="FILE", help="Write the spider of this recipe.")
+def command(name: str, url: str, recipe: str | None) -> None:
     """Write a spider file that is ready to run. NAME is the spider's name, or a file to write."""
     path = Path(name if name.endswith(".py") else f"{name}.py")
+    if recipe is not None:
+        if url != EXAMPLE:
+            raise click.UsageError("a recipe has its own start: leave out the URL")
+        return _from_recipe(path, Path(recipe))
     _write(path, _SPIDER.format(name=path.stem, variable=_variable(path.stem), url=_address(url)))
     click.echo(f"Wrote {path}: change the URL and the selectors, then")
     click.echo("")
@@ -46,6 +52,17 @@ def command(name: str, url: str) -> None:
     more = " --allow-private" if re.match(r"https?://(127\.|localhost\b|\[::1\])", url) else ""
     click.echo(f"  trotline try {path}{more}    fetches the first page and shows what comes of it")
     click.echo(f"  trotline run {path}{more}    visits them all and stores the records")
+
+
+def _from_recipe(path: Path, file: Path) -> None:
+    from trotline.spider.recipe import read, spider_of
+    from trotline.spider.recipe_code import code_of
+
+    recipe = read(file)
+    _write(path, code_of(recipe, spider_of(recipe, file).name, _variable(path.stem)))
+    click.echo(f"Wrote {path}, which does what {file} does")
+    click.echo("")
+    click.echo(f"  trotline try {path}    fetches the first page and shows what comes of it")
 
 
 def _variable(name: str) -> str:

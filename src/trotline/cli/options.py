@@ -39,6 +39,12 @@ def inbox_option(command: F) -> F:
     )(command)
 
 
+def archive_option(command: F) -> F:
+    return click.option(
+        "--archive", metavar="URL", help="Keep raw responses: file:FOLDER or s3://BUCKET/PREFIX (WARC files)."
+    )(command)
+
+
 def sink_option(command: F) -> F:
     return click.option("--sink", metavar="URL", help="Where the records are.  [default: sqlite:SPIDER.db]")(command)
 

@@ -8,6 +8,7 @@ import click
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
+    archive_option,
     bandwidth_option,
     budget_options,
     examples,
@@ -64,6 +65,7 @@ CODES = {
 @click.option("--out", metavar="FILE", help="Records to this file: .db, .jsonl, .csv or .parquet.")
 @click.option("--sink", metavar="URL", help="The same as a URL.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@archive_option
 @inbox_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
@@ -75,6 +77,9 @@ CODES = {
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
 @bandwidth_option
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
+@click.option(
+    "--cache", is_flag=True, default=None, help="For development: pages that the archive has are not fetched again."
+)
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option

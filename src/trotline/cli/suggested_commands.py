@@ -13,7 +13,7 @@ from trotline.config.urls import public
 from trotline.model.job import Job
 from trotline.rules import redaction
 
-CARRIED = ("frontier", "inbox", "sink", "out", "allow_private", "allow", "proxy", "proxy_mode", "proxies")
+CARRIED = ("frontier", "inbox", "sink", "archive", "out", "allow_private", "allow", "proxy", "proxy_mode", "proxies")
 """Options that say where things are and what may be visited: another command about the same job needs them too."""
 
 
@@ -38,7 +38,7 @@ def file_in(command: str) -> str:
 
 def file_of(spider: str) -> str:
     """What to call the file of a spider that is known by its name: the one that `trotline new` would have made."""
-    return f"{spider}.py" if Path(f"{spider}.py").is_file() else "FILE"
+    return next((name for name in (f"{spider}.py", f"{spider}.toml") if Path(name).is_file()), "FILE")
 
 
 def _given(command: str | None) -> Mapping[str, Any]:
@@ -69,5 +69,5 @@ def _carried(name: str, given: Mapping[str, Any]) -> Iterator[list[str]]:
         for each in value if isinstance(value, tuple) else (value,):
             yield [
                 flags[option],
-                public(each) if option in ("frontier", "inbox", "sink") else redaction.text(str(each)),
+                public(each) if option in ("frontier", "inbox", "sink", "archive") else redaction.text(str(each)),
             ]

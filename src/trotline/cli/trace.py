@@ -14,7 +14,7 @@ from trotline.cli.try_page import Aside
 from trotline.config.backends import is_local
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError, TrotlineError
-from trotline.model.queue_job import routes
+from trotline.model.queue_job import is_scrapy, routes
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def command(
 
 
 def _is_file(text: str) -> bool:
-    return text.endswith(".py") or ":" in text or "/" in text
+    return text.endswith((".py", ".toml")) or ":" in text or "/" in text
 
 
 def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
@@ -114,8 +114,12 @@ async def _ask(
     url: str, target: Target, where: "Where", spider: "Spider | None", alone: bool, limit: int
 ) -> "tuple[Facts, bool]":
     from trotline.commands.trace import ledger_at, trace
+    from trotline.rules.scrapy_identity import of_url
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
         known = routes(target.job)
-        facts = await trace(url, target.job.id, console, ledger, spider, routes=known, alone=alone, limit=limit)
+        more = of_url(url) if is_scrapy(target.job) else {}
+        facts = await trace(
+            url, target.job.id, console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit
+        )
         return facts, ledger is not None

@@ -12,7 +12,7 @@ from trotline.commands.dead_reasons import BAD_RECORD
 from trotline.config.backends import keeps_visits
 from trotline.config.urls import public
 from trotline.model.job import Job, State
-from trotline.model.queue_job import ROUTE, is_queue
+from trotline.model.queue_job import ROUTE, is_queue, is_scrapy
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.rules.addresses import is_number, why_not_address
 from trotline.rules.chains import STEP
@@ -194,6 +194,9 @@ def _never(facts: Facts, where: Where) -> str:
 def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iterator[str]:
     """What the answer lacks, and how to have it."""
     sink = safe_url(where.sink)
+    if is_scrapy(where.job):
+        yield "Scrapy keeps no visits: this is its state now, as a plain GET request."
+        return
     if is_queue(where.job):
         yield f"A queue keeps no visits: this is its state now, as a task with job_type {ROUTE!r}."
         return

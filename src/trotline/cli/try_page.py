@@ -33,6 +33,7 @@ from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, names_account
+from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
 from trotline.processes import memory_limits
 from trotline.rules import pool_names, redaction
@@ -165,8 +166,9 @@ def _first_seed(spider: "Spider", route: "Route | None") -> "tuple[Route, Task]"
 
 
 def _route_for(spider: "Spider", url: str) -> "Route":
-    if len(spider.routes) == 1:
-        return next(iter(spider.routes.values()))
+    pages = [route for route in spider.routes.values() if route.name != FILE_ROUTE]
+    if len(pages) == 1:
+        return pages[0]
     for start in spider.seeds():
         if start.route in spider.routes and start.url == url:
             return spider.route(start.route)
@@ -210,6 +212,8 @@ async def _attempt(
     from trotline.commands import try_account
     from trotline.commands.try_page import Trier
     from trotline.config import components
+    from trotline.spider import hook_calls
+    from trotline.spider.hooks import WorkerHandle
 
     if why := pool_names.refusal(task.pool, book.listed):
         raise SettingsError(why)
@@ -222,6 +226,7 @@ async def _attempt(
         proxy=settings.way_out,
         slots=1,
         timings=True,
+        stores=False,
     )
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
@@ -233,7 +238,10 @@ async def _attempt(
             used = logged_in = try_account.AccountFetcher(fetcher, account, proxy)
             await try_account.log_in(spider, account, logged_in)
         gate = components.open_gate(spider, book.listed)
-        return await Trier(spider, used, gate, robots, guard, way).attempt(route, task)
+        await hook_calls.on_start(spider.hooks.on_start, WorkerHandle("try", "try"))
+        trial = await Trier(spider, used, gate, robots, guard, way).attempt(route, task)
+        await hook_calls.on_finish(spider.hooks.on_finish, WorkerHandle("try", "try", "finished"))
+        return trial
     finally:
         await fetcher.close()
 

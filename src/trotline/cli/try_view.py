@@ -153,6 +153,8 @@ def _records(trial: Trial, everything: bool) -> list[str]:
             rows.append(f"    and {count(len(body) - _LINES)} more lines (--all)")
     if len(records) > _RECORDS and not everything:
         rows.append(f"  and {count(len(records) - _RECORDS)} more (--all)")
+    for why, number in trial.harvest.dropped.items():
+        rows += ["", f"{count(number, 'record')} dropped by a hook: {safe_text(why)}"]
     if rejects:
         rows += ["", click.style(f"{count(len(rejects), 'record')} refused", fg="red", bold=True)]
         rows += [f"  {safe(reject.kind, 60)}: {safe_text(reject.why)}" for reject in rejects[:_LINKS]]
@@ -208,6 +210,7 @@ def facts(trial: Trial, route: str) -> dict[str, Any]:
         "failed": _of_page(trial, trial.failed),
         "traceback": _of_page(trial, trial.traceback),
         "records": trial.harvest.records if trial.harvest else [],
+        "dropped": dict(trial.harvest.dropped) if trial.harvest else {},
         "rejects": [_reject(trial, reject) for reject in trial.harvest.rejects] if trial.harvest else [],
         "links_on_page": trial.links_on_page,
         "links": [msgspec.structs.replace(link, url=public(link.url)) for link in trial.links],

@@ -35,7 +35,11 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
-@click.option("--end-with-stdin", is_flag=True, help="End when standard input is closed.")
+@click.option(
+    "--end-with-stdin",
+    is_flag=True,
+    help="End when standard input is closed. For programs: if the port is taken, any free one is used.",
+)
 def command(
     spiders: tuple[str, ...],
     listen: str,

@@ -4,13 +4,12 @@ import contextlib
 import os
 import secrets
 import selectors
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trotline.commands.web import LISTEN, PORT
+from trotline.commands.web import LISTEN
 from trotline.config.settings import Settings
 from trotline.model.time import Seconds
 
@@ -37,11 +36,7 @@ def web_beside(settings: Settings, spider: str) -> Iterator[Said]:
     """
     token = secrets.token_urlsafe(32)
     with contextlib.ExitStack() as stack:
-        # Where another run has its dashboard, any free port will do.
-        said = _started(stack, settings, spider, LISTEN, token) if _is_free(PORT) else ""
-        if not said.startswith(_LISTENING):
-            said = _started(stack, settings, spider, "127.0.0.1:0", token)
-        yield _said(said, token)
+        yield _said(_started(stack, settings, spider, token), token)
 
 
 def _said(said: str, token: str) -> Said:
@@ -56,19 +51,9 @@ def _said(said: str, token: str) -> Said:
     )
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as attempt:
-        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            attempt.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _started(stack: contextlib.ExitStack, settings: Settings, spider: str, listen: str, token: str) -> str:
-    """The first line that it prints."""
-    words = ["web", spider, "--listen", listen, "--end-with-stdin", "--token-operate", f"env:{_TOKEN}"]
+def _started(stack: contextlib.ExitStack, settings: Settings, spider: str, token: str) -> str:
+    """The first line that it prints. Where another run has its dashboard, it takes any free port."""
+    words = ["web", spider, "--listen", LISTEN, "--end-with-stdin", "--token-operate", f"env:{_TOKEN}"]
     process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-P", "-m", "trotline.cli", *words],
         # Not as options: URLs may have passwords in them, and every user can list command lines.
@@ -86,7 +71,7 @@ def _started(stack: contextlib.ExitStack, settings: Settings, spider: str, liste
     with selectors.DefaultSelector() as waiting:
         waiting.register(process.stdout, selectors.EVENT_READ)
         if waiting.select(_READY_WITHIN):
-            return process.stdout.readline().strip() or f"trotline web --listen {listen} says why"
+            return process.stdout.readline().strip() or f"trotline web --listen {LISTEN} says why"
     return f"it was not ready within {_READY_WITHIN:.0f} s"
 
 

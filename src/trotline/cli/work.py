@@ -9,6 +9,7 @@ import msgspec
 from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
 from trotline.cli.options import (
     allow_option,
+    archive_option,
     bandwidth_option,
     budget_options,
     examples,
@@ -66,6 +67,7 @@ _LINE_EVERY = 30.0
 @click.argument("spider")
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@archive_option
 @inbox_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")

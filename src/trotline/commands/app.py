@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from os import getpid
 from socket import gethostname
 from types import TracebackType
@@ -13,6 +14,7 @@ import msgspec
 
 from trotline.commands.budget import give_budget
 from trotline.commands.check_routes import check_routes
+from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.given_sink import as_sink
@@ -24,6 +26,7 @@ from trotline.config.urls import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress, WorkerInfo
 from trotline.model.proxy import Proxy
+from trotline.model.record import Record
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import RecordWriter, Sink
@@ -46,8 +49,9 @@ log = logging.getLogger("trotline.app")
 class App:
     """Where the tasks live and where the rows go.
 
-    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL, an object that keeps the Sink port's
-    promises, or one with `write(batch)` and `close()`.
+    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), or a temporary file if none is given. `sink` is a URL, an
+    object that keeps the Sink port's promises, or one with `write(batch)` and `close()`; without one, only `records`
+    works.
     `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
     out (`Proxy.parse("http://...")`), `proxies` the file of proxy pools.
     Workers run in this process; `trotline run` is the way to have them supervised.
@@ -56,19 +60,20 @@ class App:
     def __init__(
         self,
         *,
-        frontier: str,
-        sink: str | Sink | RecordWriter,
+        frontier: str | None = None,
+        sink: str | Sink | RecordWriter | None = None,
         allow_private: bool = False,
         allow: Sequence[str] = (),
         proxy: Proxy | None = None,
         proxies: str = "",
     ) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         try:
-            self._frontier_url = frontier_url(frontier)
+            self._frontier_url = "" if frontier is None else frontier_url(frontier)
             self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        self._given_sink = None if isinstance(sink, str) else as_sink(sink)
+        self._given_sink = None if sink is None or isinstance(sink, str) else as_sink(sink)
         self._allow_private = allow_private
         self._allow = tuple(allow)
         self._proxy = proxy
@@ -81,21 +86,35 @@ class App:
         self._opened: dict[str, OpenJob] = {}
         self._working: Counter[str] = Counter()
         """Calls of `work` that have not returned, by job."""
+        self._streams: set[RecordStream] = set()
 
     async def __aenter__(self) -> Self:
-        self._has_rows = self._given_sink is not None or not backends.is_missing(self._sink_url)
-        self._sink = self._given_sink or backends.open_sink(self._sink_url)
+        if not self._frontier_url:
+            self._folder = tempfile.TemporaryDirectory(prefix="trotline-")
+            self._frontier_url = f"sqlite:{self._folder.name}/frontier.db"
+        self._has_rows = self._given_sink is not None or not (self._sink_url and backends.is_missing(self._sink_url))
+        self._sink = self._given_sink
+        if self._sink is None and self._sink_url:
+            self._sink = backends.open_sink(self._sink_url)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._sink.finish()
+        # A loop that was left ends later: a generator is closed when it is collected.
+        for stream in tuple(self._streams):
+            await stream.stop()
+        if self._sink is not None:
+            await self._sink.finish()
         for opened in self._opened.values():
             # Last of all: the sink of a finished job that is not announced is finished by the next start.
             await opened.frontier.announce_finish()
             await opened.close()
-        await self._sink.close()
+        if self._sink is not None:
+            await self._sink.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder, self._frontier_url = None, ""
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
@@ -124,6 +143,40 @@ class App:
     ) -> None:
         """Visit pages of the spider's latest job until it is finished. `routes`: only of these."""
         check_routes(spider, routes)
+        if self._sink is None:
+            raise SettingsError(
+                "this App has no sink: records would be lost",
+                hint='Give App(sink="rows.jsonl"), or take them: app.records(spider)',
+            )
+        await self._work(spider, self._sink, slots, max_pages, routes=tuple(routes))
+
+    async def records(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> AsyncIterator[Record]:
+        """Start or resume a job and give its records while it runs: `async for record in app.records(spider)`.
+
+        With a sink, a record is stored before it is given. A program that leaves the loop stops the visits; the next
+        call resumes the job, without the records that were on their way.
+        """
+        await self.start(spider)
+        stream = RecordStream(self._sink)
+        self._streams.add(stream)
+        stream.begin(self._work(spider, stream, slots, max_pages, stream.workers.append))
+        try:
+            while (record := await stream.next()) is not None:
+                yield record
+        finally:
+            await stream.stop()
+            self._streams.discard(stream)
+        stream.result()
+
+    async def _work(
+        self,
+        spider: Spider,
+        sink: Sink,
+        slots: int,
+        max_pages: int | None,
+        started: Callable[[Worker], None] = lambda worker: None,
+        routes: tuple[str, ...] = (),
+    ) -> None:
         check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
@@ -146,7 +199,7 @@ class App:
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
-                sink=self._sink,
+                sink=sink,
                 gate=components.open_gate(spider, keeper.known if keeper is not None else ()),
                 robots=components.open_robots(fetcher, spider) if spider.robots else None,
                 validators=validators,
@@ -155,10 +208,10 @@ class App:
                 ways=keeper,
                 others=others,
             )
-            worker = Worker(
-                worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages, routes=tuple(routes))
-            )
-            background = [asyncio.create_task(_beat(tools.frontier, worker, slots, tuple(routes)))]
+            policy = WorkerPolicy(slots=slots, max_pages=max_pages, routes=routes)
+            worker = Worker(worker_name(0), spider, tools, policy)
+            started(worker)
+            background = [asyncio.create_task(_beat(tools.frontier, worker, slots, routes))]
             if keeper is not None:
                 background.append(asyncio.create_task(keeper.keep()))
             try:
@@ -190,6 +243,9 @@ class App:
         return keeper
 
     async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
+        if self._sink is None:
+            # They vouch for rows of a sink.
+            return None
         kind = type(self._sink)
         sink = self._sink_url or f"{components.OBJECT}{kind.__module__}.{kind.__qualname__}"
         await components.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
@@ -202,7 +258,8 @@ class App:
     async def _conclude(self, job: Job) -> None:
         """Finish the rows of an ended job and announce its end; the order is the one of leaving the App."""
         if not job.announced:
-            await self._sink.finish()
+            if self._sink is not None:
+                await self._sink.finish()
             await (await self._open(job)).frontier.announce_finish()
         # Work that is just returning still says goodbye to the frontier; it is closed with the App then.
         if not self._working[job.id] and (opened := self._opened.pop(job.id, None)):

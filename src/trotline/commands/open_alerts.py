@@ -45,7 +45,6 @@ class JobAlerts:
         self.observer = Observer(console, clock, extras)
         sampler = AlertSampler(
             opened.job,
-            console,
             self.observer,
             plan.rules,
             last_tallies=tallies_before(frontier, opened.job),

@@ -8,7 +8,7 @@ import msgspec
 from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.job import Job, State
-from trotline.model.queue_job import is_queue
+from trotline.model.queue_job import is_queue, made_by
 from trotline.spider.spider import Spider
 
 
@@ -46,7 +46,7 @@ def refuse_queue(job: Job, spider: Spider) -> None:
     """The tasks of a queue are not for the routes of a spider."""
     if is_queue(job):
         raise SettingsError(
-            f"{job.id} is a job of a queue that is named like spider {spider.name!r}",
+            f"{job.id} is a job of {made_by(job.rules)} that is named like spider {spider.name!r}",
             hint=f"Rename one of them, or end that job: trotline cancel {job.id}",
         )
 

@@ -20,7 +20,7 @@ from trotline.errors import FrontierError, SettingsError, SpiderRefused
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, LaneRules, State
-from trotline.model.queue_job import SOURCE, is_queue
+from trotline.model.queue_job import SOURCE, made_by
 from trotline.model.time import Moment, Seconds, seconds
 from trotline.ports.backend import OpenJob
 from trotline.spider.spider import Spider
@@ -38,12 +38,17 @@ _LOOK_EVERY: Seconds = 1.0
 """How often a consumer looks for the first job."""
 
 
-class QueuePlan(msgspec.Struct, frozen=True):
-    """The settings of a queue, checked."""
+class JobPlan(msgspec.Struct, frozen=True):
+    """What is needed to find or start a job that no spider of ours works on."""
 
     name: str
     frontier: str
     rules: LaneRules
+
+
+class QueuePlan(JobPlan, frozen=True):
+    """The settings of a queue, checked."""
+
     hold: Seconds
     inbox: str
     """Where other programs leave tasks; empty: there is none."""
@@ -109,13 +114,17 @@ class QueueJob(msgspec.Struct, frozen=True):
 class JobFinder:
     """Finds the job of a queue, or starts it. Consumers wait for it, the first producer makes it."""
 
-    def __init__(self, plan: QueuePlan) -> None:
+    def __init__(self, plan: JobPlan) -> None:
         self._plan = plan
         self._lock = asyncio.Lock()
         self._outage = OutageLog(log)
         self.found: QueueJob | None = None
         self._ended = False
         """The last job of this name has ended, and nothing was added since."""
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
 
     async def look(self) -> None:
         """Join the unfinished job, if there is one."""
@@ -198,10 +207,10 @@ class JobFinder:
         """None: it has ended. One that finished without an announcement is joined: what comes in reopens it."""
         if job.announced:
             return None
-        if not is_queue(job):
+        if made_by(job.rules) != (ours := made_by(self._plan.rules)):
             raise SettingsError(
-                f"{job.id} is an unfinished job of a spider, and not of a queue",
-                hint=f"Give the queue another name, or end that job: trotline cancel {job.id}",
+                f"{job.id} is an unfinished job of {made_by(job.rules)}, and not of {ours}",
+                hint=f"Give one of them another name, or end that job: trotline cancel {job.id}",
             )
         found = await self._open(job)
         if (await found.opened.console.progress()).state is State.CANCELLED:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trotline.commands import inbox
+from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
@@ -71,6 +71,7 @@ async def run(
     if settings.one_transaction:
         backends.check_joint(settings.frontier, settings.sink)
     await inbox.check(settings.inbox)
+    await archive.check(settings.archive)
     async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
         return await _run_job(plan, spider, show, launched, metrics)
 

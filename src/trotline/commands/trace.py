@@ -44,13 +44,15 @@ async def trace(
     spider: Spider | None = None,
     *,
     routes: Sequence[str] = (),
+    numbers: Mapping[int, str] | None = None,
     alone: bool = False,
     limit: int = 20,
 ) -> Facts:
     """All that is known about `url`: where it is in `job`, and its visits in that and (unless `alone`) in other jobs.
     Nothing is fetched, and nothing is changed.
 
-    Without the spider, and without `routes`, only what was visited under this very URL is found.
+    Without the spider, and without `routes`, only what was visited under this very URL is found. `numbers`: other
+    fingerprints that the URL has in this job, with what each stands for.
     """
     progress = await console.progress()
     # A link that is too long for the spider may be one that its pages led to.
@@ -59,7 +61,8 @@ async def trace(
     if isinstance(address, Refusal):
         return Facts(job=job, asked=url, refusal=address.why, progress=progress)
     routes = tuple(spider.routes) if spider else routes
-    known = [fingerprint(route, address.identity) for route in routes]
+    known = [fingerprint(route, address.identity) for route in routes] + list(numbers or ())
+    routes = (*routes, *(numbers or {}).values())
     visits = await _visits(ledger, known, address, _VISITS if alone else limit + 1) if ledger is not None else []
     visits = [visit for visit in visits if not alone or visit.job == job]
     crew = await console.workers()

@@ -13,7 +13,7 @@ from trotline.model.limits import Limits
 from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.ports.fetcher import Fetcher
-from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.login import LoginSession, LoginUnanswered, result_of
 from trotline.spider.spider import Spider
 from trotline.worker.async_handlers import in_time

@@ -19,7 +19,8 @@ from trotline.ports.robots import Permission, Robots
 from trotline.processes.watchdog import Guard
 from trotline.rules import redirects
 from trotline.rules.verdicts import judge
-from trotline.spider import harvest
+from trotline.spider import harvest, hook_calls
+from trotline.spider.handler_failed import HandlerFailed
 from trotline.spider.handoffs import Handoff
 from trotline.spider.page import Page
 from trotline.spider.route import Route
@@ -103,15 +104,43 @@ class Trier:
 
     async def attempt(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> Trial:
         """Visit the page even if it is out of the spider's scope: `outside` says so."""
-        admitted = self._gate.seeds([draft], now())
-        # One that is refused is visited all the same, and not directly where proxies are set.
-        unfilled = draft if draft.pool else msgspec.structs.replace(draft, pool=self._gate.default_pool)
-        task = admitted.tasks[0] if admitted.tasks else unfilled
+        task, outside = self.admitted(draft, now())
         trial = await self._attempt(route, task, now)
-        return msgspec.structs.replace(trial, outside=", ".join(admitted.refused))
+        return msgspec.structs.replace(trial, outside=outside)
+
+    async def fetch(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> tuple[Task, list[Hop]]:
+        """Fetch a page and follow its redirects, without reading it: the task of the last hop, and all hops."""
+        hops: list[Hop] = []
+        task, _ = self.admitted(draft, now())
+        return await self._hops(route, task, now, hops), hops
+
+    async def read(self, route: Route, task: Task, answer: Answer, hops: list[Hop]) -> Trial:
+        """What a handler makes of an answer."""
+        return await self._read(route, task, answer, hops, time.time())
+
+    def admitted(self, draft: Task, now: Moment) -> tuple[Task, str]:
+        """The task as the gate fills it, and why a run would not visit it. One that is refused is visited all the same,
+        and not directly where proxies are set."""
+        admitted = self._gate.seeds([draft], now)
+        unfilled = draft if draft.pool else msgspec.structs.replace(draft, pool=self._gate.default_pool)
+        return admitted.tasks[0] if admitted.tasks else unfilled, ", ".join(admitted.refused)
 
     async def _attempt(self, route: Route, task: Task, now: Callable[[], Moment]) -> Trial:
-        hops = [await self._hop(route, task, now())]
+        hops: list[Hop] = []
+        try:
+            task = await self._hops(route, task, now, hops)
+        except HandlerFailed as error:
+            # A hook: nothing was sent.
+            hops.append(Hop(url=task.url, verdict=Verdict(Kind.REFUSED, "not sent: a hook failed", final=True)))
+            return Trial(hops=hops, failed=str(error), traceback=error.traceback_text)
+        last = hops[-1].answer
+        if hops[-1].verdict.kind is not Kind.OK or not isinstance(last, Answer):
+            return Trial(hops=hops, own_limits=self._spider.rules.own_limits)
+        return await self._read(route, task, last, hops, now())
+
+    async def _hops(self, route: Route, task: Task, now: Callable[[], Moment], hops: list[Hop]) -> Task:
+        """Follows redirects; the task of the last hop."""
+        hops.append(await self._hop(route, task, now()))
         while hops[-1].verdict.kind is Kind.MOVED:
             answer, location = hops[-1].answer, hops[-1].verdict.location
             address = self._gate.moved_to(location, task)
@@ -123,10 +152,7 @@ class Trier:
             status = answer.status if isinstance(answer, Answer) else 302
             task = redirects.moved(task, status, address.url, address.lane)
             hops.append(await self._hop(route, task, now()))
-        last = hops[-1].answer
-        if hops[-1].verdict.kind is not Kind.OK or not isinstance(last, Answer):
-            return Trial(hops=hops, own_limits=self._spider.rules.own_limits)
-        return await self._read(route, task, last, hops, now())
+        return task
 
     async def _hop(self, route: Route, task: Task, now: Moment) -> Hop:
         way = self._way(task)
@@ -135,6 +161,13 @@ class Trier:
             why = permission.why or "robots.txt"
             verdict = Verdict(Kind.REFUSED, why, final=True)
             return Hop(url=task.url, permission=permission, verdict=verdict, pool=task.pool)
+        if self._spider.hooks.before_request:
+            calls = hook_calls.before_request_async(self._spider.hooks.before_request, task)
+            asked = await in_time(calls, self._limits.handler, self._reading.begin, self._reading.end)
+            if isinstance(asked, str):
+                verdict = Verdict(Kind.REFUSED, f"dropped: {asked}", final=True)
+                return Hop(url=task.url, permission=permission, verdict=verdict, pool=task.pool)
+            task = asked
         answer = await self._fetcher.fetch(task, way)
         with self._reading:
             verdict = judge(task, answer, limits=self._limits, now=now, wanted_statuses=route.status)
@@ -148,6 +181,12 @@ class Trier:
             return Trial(hops=hops, failed=f"MemoryError: {error}")
         site = task.site or self._spider.name
         try:
+            if self._spider.hooks.after_answer:
+                with self._reading:
+                    hooked = hook_calls.after_answer(self._spider.hooks.after_answer, page)
+                if isinstance(hooked, str):
+                    return msgspec.structs.replace(facts, failed=f"dropped: {hooked}")
+                page = hooked
             if page.account and (why := self._spider.says_logged_out(page)):
                 return msgspec.structs.replace(facts, failed=f"logged out: {why}")
             if route.is_async:
@@ -156,7 +195,7 @@ class Trier:
             else:
                 with self._reading:
                     got = harvest.read(self._spider, route, page, site=site, seen_at=now)
-        except harvest.HandlerFailed as error:
+        except HandlerFailed as error:
             return msgspec.structs.replace(facts, failed=str(error), traceback=error.traceback_text)
         with self._reading:
             links = [*self._links(got, task, now), *map(_handed_over, got.handoffs)]

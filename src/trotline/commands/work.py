@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.commands import inbox
+from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
@@ -108,6 +108,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
     if plan.settings.one_transaction:
         backends.check_joint(plan.settings.frontier, plan.settings.sink)
     await inbox.check(plan.settings.inbox)
+    await archive.check(plan.settings.archive)
     async with metrics_at(plan.settings.metrics, workers=True) as metrics:
         return await _Member(plan, spider, output, launched, metrics).until_end()
 

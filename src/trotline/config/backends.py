@@ -25,19 +25,21 @@ if TYPE_CHECKING:
     from trotline.model.job import Job
     from trotline.model.row import Row, RowPage
     from trotline.model.server_load import ServerLoad
-    from trotline.model.time import Moment
+    from trotline.model.time import Moment, Seconds
+    from trotline.ports.archive import Archive
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
     from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
     from trotline.ports.joint_commit import JointCommit
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
+    from trotline.ports.merge_store import MergeStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
-OWN = ("sqlite", "files", "redis", "postgres", "amqp")
+OWN = ("sqlite", "files", "redis", "postgres", "amqp", "sqs", "objects", "s3")
 """Folders of `adapters/`."""
 GROUP = "trotline.backends"
 
@@ -114,6 +116,10 @@ def sink_forms() -> str:
     return _forms([backend.sink.forms for backend in every() if backend.sink])
 
 
+def archive_forms() -> str:
+    return _forms([backend.archive.forms for backend in every() if backend.archive])
+
+
 def _forms(forms: Iterable[tuple[str, ...]]) -> str:
     *most, last = (f'"{form}"' for some in forms for form in some)
     return f"{', '.join(most)} or {last}" if most else last
@@ -132,6 +138,12 @@ def books_of(frontier: str) -> str:
     """The frontier that keeps the books of a brokered one; else the frontier itself."""
     broker = backend_of(frontier).broker
     return frontier if broker is None else broker.books(frontier)
+
+
+def keeps_for(frontier: str) -> Seconds | None:
+    """A task that waits there for longer is deleted; None: it is kept."""
+    broker = backend_of(frontier).broker
+    return None if broker is None else broker.keeps_for
 
 
 def _frontier(url: str) -> FrontierOffer:
@@ -290,6 +302,11 @@ def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextMa
         return offer.rows.snapshot(sink, kind, site)
 
 
+def has_rows(sink: str) -> bool:
+    """Can its rows be read?"""
+    return _sink(sink).rows is not None
+
+
 def _no_rows(sink: str, offer: SinkOffer) -> SettingsError:
     what, _, hint = offer.no_rows.partition("|")
     return SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
@@ -319,6 +336,18 @@ def count_kinds(sink: str) -> dict[str, int]:
     return {}
 
 
+def open_merge_store(sink: str) -> MergeStore:
+    """Nothing is made yet."""
+    offer = _sink(sink).merge
+    if offer is None:
+        raise SettingsError(
+            f"the rows of {local_path(sink) or redaction.url(sink)} cannot be merged where they are",
+            hint="Store them in a database: --sink sqlite:PATH or postgresql://HOST/DATABASE",
+        )
+    with _installed(sink):
+        return offer(sink)
+
+
 def look_command(sink: str, kinds: Mapping[str, int]) -> str:
     return _sink(sink).look(sink, kinds)
 
@@ -334,6 +363,15 @@ def schema_admin(sink: str) -> SchemaAdmin:
             hint="Name it: --sink postgresql://USER@HOST/DATABASE, or TROTLINE_SINK. Files need no upgrade.",
         )
     return offer
+
+
+def open_archive(url: str, writer: str = "") -> Archive:
+    """`writer`: the name of the process, for its files. Nothing is sent yet."""
+    offer = backend_of(url).archive
+    if offer is None:
+        raise SettingsError(f"{redaction.place(url)} is not an archive", hint=f"Write it as {archive_forms()}")
+    with _installed(url):
+        return offer.open(url, writer)
 
 
 def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:

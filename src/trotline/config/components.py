@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
+    from trotline.model.stored_file import Files
     from trotline.ports.fetcher import Fetcher
+    from trotline.ports.file_store import FileStore
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.tracer import Tracer
     from trotline.spider.spider import Spider
@@ -80,8 +82,10 @@ def open_fetcher(
     proxy: Proxy | None = None,
     slots: int = 16,
     timings: bool = False,
+    stores: bool = True,
 ) -> "Fetcher":
-    """`proxy`: for all requests that are not sent through a member of a pool."""
+    """`proxy`: for all requests that are not sent through a member of a pool. `stores`: files are stored; else they are
+    read like pages."""
     from trotline.adapters.http.fetcher import HttpFetcher
     from trotline.adapters.http.pooled_fetcher import PooledFetcher
 
@@ -102,6 +106,10 @@ def open_fetcher(
         insecure_hosts=spider.insecure_hosts,
         spider=spider.name,
         timings=timings,
+        keeps_cookies=spider.keeps_cookies,
+        routes={name: route.request for name, route in spider.routes.items() if route.request is not None},
+        files=spider.files,
+        store=None if spider.files is None or not stores else open_file_store(spider.files),
     )
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:
@@ -113,6 +121,21 @@ def open_fetcher(
     return FetcherByClient(
         plain, browser, spider.client, {route.name: route.client for route in spider.routes.values()}
     )
+
+
+def open_file_store(files: "Files") -> "FileStore":
+    """Where downloads go."""
+    from trotline.adapters.files.file_store import FolderStore
+
+    return FolderStore(files)
+
+
+def public_headers(spider: "Spider") -> tuple[tuple[str, str], ...]:
+    """What the default client sends with every request of the spider, without secrets."""
+    from trotline.adapters.http.fetcher import ACCEPT, ACCEPT_ENCODING
+
+    own = {"User-Agent": user_agent(spider), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+    return tuple({**own, **spider.headers}.items())
 
 
 def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":

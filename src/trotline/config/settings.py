@@ -17,7 +17,7 @@ import msgspec
 from trotline.config.listen_address import listen_address
 from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
-from trotline.config.urls import frontier_url, has_password, inbox_url, sink_url
+from trotline.config.urls import archive_url, frontier_url, has_password, inbox_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
 from trotline.model.proxy import Proxy, ProxyMode
@@ -48,6 +48,10 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the tasks live; empty: `sqlite:.trotline/SPIDER.frontier.db`."""
     sink: str = ""
     """Where records go; empty: `sqlite:SPIDER.db`."""
+    archive: str = ""
+    """Where raw responses go; empty: they are not kept."""
+    cache: bool = False
+    """Answer from the archive what is in it."""
     inbox: str = ""
     """Where other programs leave tasks; empty: there is none."""
     processes: int = 1
@@ -91,13 +95,19 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def of(self, spider: str) -> Self:
         """With the places where this spider's tasks and records are."""
-        return msgspec.structs.replace(self, frontier=self.frontier_of(spider), sink=self.sink_of(spider))
+        return msgspec.structs.replace(
+            self, frontier=self.frontier_of(spider), sink=self.sink_of(spider), archive=self.archive_of(spider)
+        )
 
     def frontier_of(self, spider: str) -> str:
         return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"
 
     def sink_of(self, spider: str) -> str:
         return self.sink or f"sqlite:{file_name(spider)}.db"
+
+    def archive_of(self, spider: str) -> str:
+        """The cache of development needs no name."""
+        return self.archive or (f"file:.trotline/{file_name(spider)}.cache" if self.cache else "")
 
 
 NAMES = Settings.__struct_fields__
@@ -148,7 +158,7 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
-    for name in {"proxy", "frontier", "sink", "inbox", "otel"} & given.keys():
+    for name in {"proxy", "frontier", "sink", "archive", "inbox", "otel"} & given.keys():
         value, option = given[name]
         if name == "proxy" and "@" in str(value) and not is_reference(value):
             raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
@@ -246,12 +256,17 @@ def _variable(name: str) -> str:
 
 
 def _typed(name: str, value: Any, place: str) -> Any:
-    if is_reference(value) and name != "proxies":
+    if is_reference(value) and not _is_place(name, value):
         return _revealed(name, value, place)
     try:
         return _TYPES[name](value)
     except ValueError as error:
         raise SettingsError(f"{place}: {error}", hint="See docs/reference/settings.md for every setting.") from error
+
+
+def _is_place(name: str, value: str) -> bool:
+    """A path that is read elsewhere, or a folder of this machine: no reference to another value."""
+    return name == "proxies" or (name == "archive" and value.startswith("file:"))
 
 
 def _revealed(name: str, reference: str, place: str) -> Any:
@@ -401,6 +416,8 @@ def _proxy_mode(value: Any) -> ProxyMode:
 _TYPES: dict[str, Any] = {
     "frontier": frontier_url,
     "sink": sink_url,
+    "archive": archive_url,
+    "cache": _yes_or_no,
     "inbox": inbox_url,
     "processes": _whole(MOST_PROCESSES),
     "slots": _whole(MOST_SLOTS),

@@ -17,17 +17,22 @@ _PLACES = {"frontier", "sink"}
 _LOGS = {"log_format", "log_level"}
 _SHARE = {"pools", "regions", "routes"}
 """The part of a fleet's work that a worker takes: a run takes all of it."""
+_DEVELOPMENT = {"cache"}
+_NOT_IN_LAB = {"archive", "inbox", "processes", "slots", "max_pages", "max_bytes", "max_time"}
 USED: dict[str, frozenset[str]] = {
     "run": frozenset(NAMES) - _SHARE,
-    "work": frozenset(NAMES),
-    "fleet": frozenset(NAMES) - {"processes"},
-    "lab": frozenset(NAMES) - _SHARE - {"inbox", "processes", "slots", "max_pages", "max_bytes", "max_time"},
+    "work": frozenset(NAMES) - _DEVELOPMENT,
+    "fleet": frozenset(NAMES) - {"processes"} - _DEVELOPMENT,
+    "lab": frozenset(NAMES) - _SHARE - _DEVELOPMENT - _NOT_IN_LAB,
     "start": frozenset(_PLACES | _LOGS | {"inbox", "max_pages", "max_bytes", "proxies"}),
     "write": frozenset({"sink"} | _LOGS),
     "coordinate": frozenset(_PLACES | _LOGS | {"inbox", "proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
+    "reparse": frozenset({"sink", "archive", "processes", "memory"}),
     "try": frozenset(_GUARD | {"proxies"}),
+    "fetch": frozenset(_GUARD | _PLACES | {"inbox", "proxies", "processes", "slots", "memory"}),
+    "shell": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""
 

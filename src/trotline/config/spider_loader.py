@@ -24,6 +24,8 @@ from trotline.rules import pool_names, redaction
 from trotline.rules.known_pools import KnownPools, proxied
 from trotline.spider.spider import Spider
 
+RECIPE = ".toml"
+"""The end of a recipe's name: a spider without code."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -50,7 +52,7 @@ def parse_ref(text: str) -> Ref:
     place, colon, name = text.rpartition(":")
     if not colon or not _NAME.fullmatch(name):
         place, name = text, ""
-    if place.endswith(".py") or "/" in place:
+    if place.endswith((".py", RECIPE)) or "/" in place:
         return Ref(file=place, name=name)
     if _MODULE.fullmatch(place):
         return Ref(module=place, name=name)
@@ -65,12 +67,24 @@ def load(ref: str, pools: Collection[str] | None = None) -> Spider:
     `pools`: the proxy pools that exist; None: not known here.
     """
     address = parse_ref(ref)
-    module = _import_file(address) if address.file else _import_module(address)
-    spider = _pick(module, address)
+    if address.file.endswith(RECIPE):
+        spider = _from_recipe(address)
+    else:
+        module = _import_file(address) if address.file else _import_module(address)
+        spider = _pick(module, address)
     # Secrets without hosts are refused now, not when the first page is on its way.
     _ = spider.secret_scope
     check_pools(spider, pools)
     return spider
+
+
+def _from_recipe(address: Ref) -> Spider:
+    from trotline.spider import recipe
+
+    if address.name:
+        raise SpiderNotFound(f"{address.file} is a recipe, of one spider", hint=f"Leave out :{address.name}.")
+    file = Path(address.file)
+    return recipe.spider_of(recipe.read(file), file)
 
 
 def check_pools(spider: Spider, pools: Collection[str] | None) -> None:

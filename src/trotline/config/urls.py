@@ -8,7 +8,7 @@ from trotline.config import backends
 from trotline.rules import redaction
 from trotline.rules.backend_urls import split
 
-_PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=[^&]", re.IGNORECASE)
+_PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=(?!(?:env|file):)[^&]", re.IGNORECASE)
 
 
 def frontier_url(text: Any) -> str:
@@ -39,6 +39,15 @@ def inbox_url(text: Any) -> str:
     if backend is None or backend.inbox is None:
         raise ValueError(f"{redaction.place(text)!r} is not an inbox; write {backends.inbox_forms()}")
     return backend.inbox.parse(text)
+
+
+def archive_url(text: Any) -> str:
+    """Where raw responses go."""
+    scheme, _ = split(text)
+    backend = backends.find(text) if scheme else None
+    if backend is None or backend.archive is None:
+        raise ValueError(f"{redaction.place(text)!r} is not an archive; write {backends.archive_forms()}")
+    return backend.archive.parse(text)
 
 
 def has_password(text: str) -> bool:

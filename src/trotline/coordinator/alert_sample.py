@@ -12,7 +12,6 @@ from trotline.coordinator.pool_sampler import PoolSampler
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Moment, Seconds
 from trotline.model.work_stats import Timing
-from trotline.ports.console import Console
 from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules import commit_times, field_coverage, series
 from trotline.rules.alerts import AlertRules, JobSample, LostWorker
@@ -24,7 +23,7 @@ from trotline.rules.series import FINEST, Point
 COMMITS_OVER: Seconds = 60.0
 """The time over which commits are measured."""
 OLD: Seconds = 120.0
-"""An older survey of the lanes says nothing about now."""
+"""An older survey of the lanes says nothing about now, unless the lanes are so many that they are surveyed seldom."""
 _RESCUED = "rescued"
 """The counter of tasks that dead workers held."""
 
@@ -35,7 +34,6 @@ class AlertSampler:
     def __init__(
         self,
         job: Job,
-        console: Console,
         observer: Observer,
         rules: AlertRules,
         *,
@@ -43,7 +41,6 @@ class AlertSampler:
         pools: PoolSampler | None = None,
     ) -> None:
         self._job = job
-        self._console = console
         self._observer = observer
         self._rules = rules
         self._last_tallies = last_tallies
@@ -64,7 +61,7 @@ class AlertSampler:
             job=self._job,
             progress=progress,
             points=self._points,
-            estimate=await self._estimate(progress, crew, held_back),
+            estimate=self._estimate(observation, held_back),
             held_back=held_back,
             workers=living(crew),
             resting=_resting(observation),
@@ -78,7 +75,7 @@ class AlertSampler:
 
     async def _add_point(self, progress: Progress, crew: list[WorkerView]) -> None:
         if not self._points:
-            self._points = await self._observer.series(FINEST)
+            self._points = await self._observer.series(FINEST, progress.now)
             if progress.now - progress.started_at < FINEST.span:
                 # It began with nothing, also if the first look at it came later.
                 self._points.insert(0, Point(math.floor(progress.started_at)))
@@ -86,11 +83,12 @@ class AlertSampler:
         oldest = point.at - 2 * self._rules.window - self._rules.stalled
         self._points = [one for one in self._points if oldest <= one.at < point.at] + [point]
 
-    async def _estimate(self, progress: Progress, crew: list[WorkerView], held_back: str) -> Range | Unknown | None:
-        if not self._job.rules.deadline or progress.finished_at is not None:
+    def _estimate(self, seen: Observation, held_back: str) -> Range | Unknown | None:
+        """By the lanes of the survey: to walk all of them for every sample would keep the frontier busy."""
+        if not self._job.rules.deadline or seen.progress.finished_at is not None:
             return None
-        lanes = await self._console.lanes()
-        return of_series(self._points, progress, lanes, held_back, alive=living(crew) > 0)
+        lanes = seen.summary.lanes.most_waiting
+        return of_series(self._points, seen.progress, lanes, held_back, alive=living(seen.crew) > 0)
 
     def _commit_p95(self, now: Moment, crew: list[WorkerView]) -> Seconds | None:
         timings = {worker.name: worker.about.stats.commit for worker in crew if worker.about.stats is not None}
@@ -133,7 +131,7 @@ class AlertSampler:
 def _resting(observation: Observation) -> str | None:
     summary, now = observation.summary, observation.progress.now
     lanes = summary.lanes
-    if not summary.at or now - summary.at >= OLD:
+    if not summary.at or now - summary.at >= max(OLD, 2 * summary.every):
         return None
     if lanes.probed and lanes.down + lanes.probed >= lanes.with_work:
         # The answer to the probe decides.

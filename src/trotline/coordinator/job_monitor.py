@@ -142,7 +142,7 @@ class JobMonitor:
         observer = Observer(console, parts.clock.now, extras)
         pools = None if self._pools is None else PoolSampler(console, self._pools, self._policy.pools_every)
         before = last_tallies(parts.jobs, parts.open_frontier, job)
-        sampler = AlertSampler(job, console, observer, plan.rules, last_tallies=before, pools=pools)
+        sampler = AlertSampler(job, observer, plan.rules, last_tallies=before, pools=pools)
 
         def emit(event: str, text: str, **data: object) -> None:
             self._emit(event, text, job, **data)

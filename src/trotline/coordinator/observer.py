@@ -12,7 +12,7 @@ import msgspec
 
 from trotline.model.job import Progress, WorkerView
 from trotline.model.server_load import ServerUse
-from trotline.model.time import Seconds
+from trotline.model.time import Moment, Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules import crew_log, fleet_flow, job_summary, series, signature_trend
@@ -70,11 +70,11 @@ class Observer:
         log = await self._log(progress, crew)
         return Observation(progress=progress, crew=crew, summary=await self._survey(progress, crew), log=log)
 
-    async def series(self, resolution: Resolution) -> list[Point]:
-        """What is kept, the oldest first."""
-        names = resolution.notes()
-        notes = await self._console.read_notes(names)
-        now = (await self._console.progress()).now
+    async def series(self, resolution: Resolution, now: Moment | None = None) -> list[Point]:
+        """What is kept, the oldest first. `now`: the frontier's time; without it, it is asked for."""
+        notes = await self._console.read_notes(resolution.notes())
+        if now is None:
+            now = (await self._console.progress()).now
         return series.joined((series.decode(note.data) for note in notes if note is not None), now, resolution)
 
     async def _add(self, point: Point, resolution: Resolution) -> None:

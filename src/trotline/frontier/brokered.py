@@ -87,7 +87,7 @@ class BrokeredFrontier:
             await self._pump.check_room()
         answers = await self._books.settle(worker, settlements)
         if bears:
-            await self._pump.publish()
+            await self._pump.publish_soon()
         return answers
 
     async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:

@@ -13,8 +13,11 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+import xxhash
+
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.frontier import parcel_codec
+from trotline.frontier.lost_parcels import LostParcels
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Seconds
 from trotline.ports.books import Books, Parcel, Shelves, Unshelved
@@ -88,6 +91,22 @@ class Pump:
         """Was there anything to publish or to receive, at the last look?"""
         self._receiving = asyncio.Lock()
         self._publishing = asyncio.Lock()
+        self._later: asyncio.Task[None] | None = None
+        self._lost = LostParcels(broker)
+
+    async def publish_soon(self) -> None:
+        """A page had links. Where each call costs money, they wait for those of other pages; a lease that lacks tasks
+        publishes them at once."""
+        if not self._broker.linger:
+            await self.publish()
+        elif self._later is None or self._later.done():
+            self._later = asyncio.create_task(self._publish_later())
+
+    async def _publish_later(self) -> None:
+        await asyncio.sleep(self._broker.linger)
+        # Errors of the broker are kept in `wants`; without the books, the next call of any client publishes them.
+        with contextlib.suppress(FrontierError):
+            await self.publish()
 
     async def publish(self) -> None:
         """Publish what the books hold. If that fails, nothing is lost: a later call does it."""
@@ -135,10 +154,10 @@ class Pump:
                 look = await self._books.shelves()
                 self._unpublished = look.unpublished
                 self._shelved = bool(look.unpublished or look.shelves)
-                if turn == 0 and look.stale:
+                if turn == 0 and self._should_publish(look, wanted):
                     await self.publish()
                     look = await self._books.shelves()
-                if turn > 0 and look.ready >= max(_LEAST, 2 * wanted):
+                if turn > 0 and look.ready >= _enough(wanted):
                     return
                 if self._in.rests():
                     return
@@ -150,6 +169,12 @@ class Pump:
                     return
                 if not received or moved >= sum(view.parcels for view in look.shelves):
                     return
+
+    def _should_publish(self, look: Shelves, wanted: int) -> bool:
+        if self._broker.linger and look.ready >= _enough(wanted):
+            return False
+        # If this client publishes just now, wait for it.
+        return look.stale > 0 or self._publishing.locked()
 
     async def supply_more(self) -> bool:
         """Move some more tasks to the queues, as far as there is room: none of those that are there is for the
@@ -174,6 +199,11 @@ class Pump:
             return (await self._round(all_open))[0] > 0
 
     async def close(self) -> None:
+        if self._later is not None and not self._later.done():
+            self._later.cancel()
+            await asyncio.gather(self._later, return_exceptions=True)
+            with contextlib.suppress(FrontierError):
+                await self.publish()
         # Errors are ignored: what is not acknowledged is delivered again, and dropped.
         with contextlib.suppress(FrontierError):
             await self._broker.ack([delivery for _, _, delivery in self._moved])
@@ -188,6 +218,7 @@ class Pump:
                 self._in.answered()
                 self._pending += some
                 left -= len(some)
+                await self._lost.watch(view, len(some))
         if not self._pending:
             return 0, 0
         found = tuple(self._pending)
@@ -247,14 +278,24 @@ class Pump:
         return (self._in.trouble or self._out.trouble) if self._shelved else None
 
 
+def _enough(wanted: int) -> int:
+    return max(_LEAST, 2 * wanted)
+
+
 def _messages(parcels: Sequence[Parcel]) -> Iterator[Message]:
     """Small parcels of a shelf share a message."""
     open_: dict[str, list[Parcel]] = {}
     for parcel in parcels:
         some = open_.setdefault(parcel.shelf, [])
         if some and sum(len(one.tasks) for one in some) + len(parcel.tasks) > PARCEL_TASKS:
-            yield Message(parcel.shelf, parcel_codec.encode(some))
+            yield _message(some)
             some.clear()
         some.append(parcel)
-    for shelf, some in open_.items():
-        yield Message(shelf, parcel_codec.encode(some))
+    for some in open_.values():
+        yield _message(some)
+
+
+def _message(parcels: Sequence[Parcel]) -> Message:
+    lanes = {task.lane for parcel in parcels for task in parcel.tasks}
+    group = f"{xxhash.xxh3_64_intdigest(lanes.pop().encode()):016x}" if len(lanes) == 1 else ""
+    return Message(parcels[0].shelf, parcel_codec.encode(parcels), group)

@@ -4,10 +4,14 @@ from enum import StrEnum
 
 import msgspec
 
+from trotline.model.stored_file import StoredFile
 from trotline.model.time import Seconds
 
 CUT_SHORT = "body cut short"
 """Prefix of the note of an answer whose body was truncated at a limit."""
+
+FROM_ARCHIVE = "answered from the archive"
+"""The note of an answer that was not fetched (`--cache`)."""
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing = Timing()
     notes: tuple[str, ...] = ()
     """Tolerated protocol errors: "declared gzip, was plain", "body cut short"."""
+    file: StoredFile | None = None
+    """Of a download: its body was stored, and `body` is empty."""
 
     def header(self, name: str) -> str | None:
         """The first header of that name (give it in lower case)."""

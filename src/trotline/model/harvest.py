@@ -26,6 +26,15 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
     """The selector that found them, for warnings about selectors that never match."""
 
 
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a handler keeps in the archive."""
+
+    address: str
+    """`archive:sha256-HEX/NAME`: by its content, so that a record can carry it before it is written."""
+    type: str
+    data: bytes
+
+
 class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     """Records and tasks of one page, and the records that failed validation."""
 
@@ -34,5 +43,7 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     """Drafts: the gate normalises them."""
     follows: list[Follow] = []
     rejects: list[Reject] = []
+    dropped: dict[str, int] = {}
+    """Records that hooks of the spider dropped: why, and how many."""
     handoffs: list[Any] = []
     """Tasks for other spiders (`spider.handoffs`)."""

@@ -35,3 +35,5 @@ class InboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     parked: int
     example: ParkedEntry | None = None
     """The one that was parked last."""
+    deletes_parked: str = ""
+    """A command of the server's own tools."""

@@ -1,17 +1,33 @@
-"""Jobs of a `Queue`, which no spider works on."""
+"""Jobs that no spider of ours works on: those of a `Queue`, and those of a Scrapy project."""
 
-from trotline.model.job import Job
+from trotline.model.job import Job, LaneRules
 
 SOURCE = "Queue"
 """In place of a spider's file (`LaneRules.source`)."""
+SCRAPY = "Scrapy"
+"""The same for a job of the Scrapy bridge."""
 ROUTE = "task"
 """The route (`job_type`) of tasks that name none."""
 
 
 def is_queue(job: Job) -> bool:
-    return job.rules.source == SOURCE
+    """No command of ours can work on it: there is no spider's file."""
+    return job.rules.source in (SOURCE, SCRAPY)
+
+
+def is_scrapy(job: Job) -> bool:
+    return job.rules.source == SCRAPY
+
+
+def made_by(rules: LaneRules) -> str:
+    return {SOURCE: "a queue", SCRAPY: "Scrapy"}.get(rules.source, "a spider")
+
+
+def own_program(job: Job) -> str:
+    """What works on the job, for texts that say how it goes on."""
+    return f"scrapy crawl {job.spider}" if is_scrapy(job) else f"the program that works on the queue {job.spider!r}"
 
 
 def routes(job: Job) -> tuple[str, ...]:
     """The routes that are known without the code that works on the job."""
-    return (ROUTE,) if is_queue(job) else ()
+    return (ROUTE,) if job.rules.source == SOURCE else ()

@@ -45,3 +45,5 @@ class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
     children: int = 0
     """New tasks of the page, without duplicates."""
     moved_to: str = ""
+    archive: str = ""
+    """The id of its record in the archive, or why it has none; empty without an archive."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from trotline.model.row import Row, RowPage
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
-    from trotline.model.time import Moment
+    from trotline.model.time import Moment, Seconds
+    from trotline.ports.archive import Archive
     from trotline.ports.books import OpenBooks
     from trotline.ports.broker import Broker
     from trotline.ports.console import Console
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.ports.joint_commit import JointCommit
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
+    from trotline.ports.merge_store import MergeStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
@@ -99,6 +101,8 @@ class BrokerOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is sent yet."""
     notices: Callable[[str], Awaitable[list[Notice]]]
     """Also checks that the server can be used."""
+    keeps_for: Seconds | None = None
+    """A task that waits there for longer is deleted. None: it is kept."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +120,8 @@ class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
     """None: the rows are in a file that is read as it is, or somewhere else."""
     check: Callable[[str], Awaitable[object]] | None = None
     """Can it be used? Raises SinkError; creates nothing. None: opening an existing one creates nothing either."""
+    merge: Callable[[str], MergeStore] | None = None
+    """Where `trotline merge` keeps things. None: the rows cannot be merged there."""
     no_rows: str = ""
     """Why there is no reader, and what to do: "text|hint"."""
     schema: SchemaAdmin | None = None
@@ -154,6 +160,16 @@ class InboxOffer(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[[str], Inbox]
 
 
+class ArchiveOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for raw responses."""
+
+    forms: tuple[str, ...]
+    parse: Callable[[str], str]
+    """The URL in its one form; ValueError says what else would work."""
+    open: Callable[[str, str], Archive]
+    """URL, and the name of the process that writes. Nothing is sent yet."""
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
@@ -169,5 +185,6 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
     inbox: InboxOffer | None = None
+    archive: ArchiveOffer | None = None
     table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
     """URL and name: the rows of a table of another program."""

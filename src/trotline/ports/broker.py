@@ -5,11 +5,15 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trotline.model.time import Seconds
+
 
 class Message(msgspec.Struct, frozen=True):
     shelf: str
     """The queue: letters, digits and dots."""
     body: bytes
+    group: str = ""
+    """Of the lane, if all its tasks are of one: a broker may deliver others in between. Letters and digits."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -38,6 +42,11 @@ class Broker(Protocol):
     @property
     def place(self) -> str:
         """For messages: without secrets."""
+        ...
+
+    @property
+    def linger(self) -> Seconds:
+        """How long new messages may wait for others before they are published: where each call costs money."""
         ...
 
     async def publish(self, messages: Sequence[Message]) -> None: ...

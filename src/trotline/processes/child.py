@@ -18,7 +18,7 @@ from trotline.config import backends, components
 from trotline.config.other_jobs import OtherJobs
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
-from trotline.errors import FrontierError, SinkError, TrotlineError
+from trotline.errors import ArchiveError, FrontierError, SinkError, TrotlineError
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
@@ -134,6 +134,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     opened = await _open_frontier(config)
     keeper = await _open_pools(settings)
     sink = backends.open_sink(settings.sink, config.job.id, config.job.started_at)
+    archive = backends.open_archive(settings.archive, config.name) if settings.archive else None
     fetcher = components.open_fetcher(
         spider,
         allow_private=settings.allow_private,
@@ -141,6 +142,10 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         proxy=settings.way_out,
         slots=settings.slots,
     )
+    if archive is not None and settings.cache:
+        from trotline.worker.cached_fetcher import CachedFetcher
+
+        fetcher = CachedFetcher(fetcher, archive, config.job.id)
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
     tracer = components.open_tracer(settings.otel, settings.otel_sample, **{"service.instance.id": config.name})
@@ -152,6 +157,8 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         sink=sink,
         gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
+        archive=archive,
+        request_headers=components.public_headers(spider) if archive is not None else (),
         validators=validators,
         marker=marker,
         chance=components.open_chance(),
@@ -170,7 +177,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         await worker.run()
         # The last figures: those of the last seconds count, too.
         _send_status(config.status, _status(worker, keeper))
-    except (FrontierError, SinkError) as error:
+    except (FrontierError, SinkError, ArchiveError) as error:
         # Permanent, or retried for long enough.
         reporting.cancel()
         _send_status(config.status, ChildStatus(held_back=f"{error.what}. {error.hint}", stats=worker.stats))
@@ -188,6 +195,8 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
             await cache.close()
         if validators is not None:
             await validators.close()
+        if archive is not None:
+            await archive.close()
         await sink.close()
         await opened.close()
     return STOPPED if worker.stopping else FINISHED

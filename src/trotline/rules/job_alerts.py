@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from trotline.model.alert import Severity
 from trotline.model.job import Progress, State
-from trotline.model.queue_job import is_queue
+from trotline.model.queue_job import is_queue, own_program
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
 from trotline.rules.job_figures import LISTING, signatures, visited
@@ -187,7 +187,7 @@ def _begin(points: Sequence[Point], window: float) -> Point:
 def _cause(sample: JobSample) -> tuple[str, str]:
     """Why nothing ends, if it is known, and what to do."""
     if not sample.workers and is_queue(sample.job):
-        return "no worker is running: start the program that works on the queue", sample.command("watch")
+        return f"no worker is running: start {own_program(sample.job)}", sample.command("watch")
     if not sample.workers:
         return "no worker is running", f"trotline work {sample.job.rules.source or sample.job.spider + '.py'}"
     if sample.held_back:

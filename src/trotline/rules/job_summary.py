@@ -14,8 +14,11 @@ from trotline.rules.stored_values import is_moment
 SUMMARY = "summary"
 """The name of its note."""
 SURVEY_EVERY: Seconds = 15.0
-SELDOM = 100.0
-"""A survey is repeated after this multiple of the time that it took, if that is longer: a hundredth of the time."""
+OLDEST: Seconds = 600.0
+"""A survey is repeated after this long at the latest: on a busy machine it takes many times as long."""
+SELDOM = 200.0
+"""A survey is repeated after this multiple of the time that it took, if that is longer: half a percent of the time, so
+that with all that a page reads it stays below one."""
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +40,12 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     def due(self, now: Moment) -> bool:
         """Also if its time is in the future: the clock of a server may be set back."""
-        return not 0 <= now - self.at < max(SURVEY_EVERY, SELDOM * self.took)
+        return not 0 <= now - self.at < self.every
+
+    @property
+    def every(self) -> Seconds:
+        """From this survey to the next, while something observes the job."""
+        return min(OLDEST, max(SURVEY_EVERY, SELDOM * self.took))
 
 
 def encode(summary: JobSummary) -> bytes:

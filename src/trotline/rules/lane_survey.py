@@ -28,6 +28,7 @@ MOSTLY = 0.5
 FAILS = 0.8
 """Hardly any of its visits is good."""
 RESTING = "resting"
+_RUNNING = State.RUNNING.value
 PACE, CONCURRENCY, WORK, REST, RETRIES = "pace", "concurrency", "work", "rest", "retries"
 """What bounds the starts of a lane: its interval, its visits at the same time, what waits, its rest, its retries."""
 MOST_POOLS = 200
@@ -137,19 +138,19 @@ class Surveyor:
         top["trouble"] = _largest(top["trouble"] + [lane for lane in page if lane.trouble > 0], _trouble)
 
     def _add_rate(self, lane: LaneView) -> None:
-        rate = allowed(lane, self._held)
-        self._admissible += rate.per_second
-        if rate.bound == REST:
+        rate, bound = _rate(lane, self._held)
+        self._admissible += rate
+        if bound == REST:
             self._at_rest += lane.waiting
         else:
-            self._bounds[rate.bound] += rate.per_second
-        if self._fastest is None or rate.per_second > self._fastest.per_second:
-            self._fastest = rate
-        if 0 < lane.concurrency <= lane.leased and rate.bound != REST:
+            self._bounds[bound] += rate
+        if self._fastest is None or rate > self._fastest.per_second:
+            self._fastest = LaneRate(lane.lane, rate, bound)
+        if 0 < lane.concurrency <= lane.leased and bound != REST:
             self._full += lane.waiting
             if self._fullest is None or lane.waiting > self._fullest.waiting:
                 self._fullest = lane
-        if rate.bound == RETRIES:
+        if bound == RETRIES:
             self._capped += lane.waiting
             if self._most_capped is None or lane.waiting > self._most_capped.waiting:
                 self._most_capped = lane
@@ -160,7 +161,7 @@ class Surveyor:
                 known.lanes + 1,
                 known.waiting + lane.waiting,
                 known.leased + lane.leased,
-                known.admissible + rate.per_second,
+                known.admissible + rate,
             )
 
     def _add_down(self, lane: LaneView) -> None:
@@ -206,7 +207,7 @@ class Surveyor:
 def state_of(lane: LaneView) -> str:
     if lane.state is not State.RUNNING:
         return lane.state.value
-    return RESTING if lane.rests_for > 0 else lane.state.value
+    return RESTING if lane.rests_for > 0 else _RUNNING
 
 
 def is_down(lane: LaneView) -> bool:
@@ -238,20 +239,26 @@ def admissible(lane: LaneView) -> float:
 
 def allowed(lane: LaneView, held: Seconds = 0.0) -> LaneRate:
     """`held`: how long a visit keeps its place in the lane after its response."""
+    return LaneRate(lane.lane, *_rate(lane, held))
+
+
+def _rate(lane: LaneView, held: Seconds) -> tuple[float, str]:
+    """The lowest of its rates, and what bounds it. A survey asks this a hundred thousand times: no dict, no object."""
     if lane.state is State.PAUSED or lane.rests_for >= SOON:
-        return LaneRate(lane.lane, 0.0, REST)
+        return 0.0, REST
     awake = (SOON - lane.rests_for) / SOON
     # What is leased is work of the next minute, too: a lane of chains has little else.
-    rates = {WORK: (lane.waiting + lane.leased) / WORK_OVER}
-    if lane.interval > 0:
-        rates[PACE] = awake / lane.interval
-    if lane.retry_credit is not None and lane.retry_credit < 1 and lane.waiting:
-        # New tasks go first, and need no credit: only retries are left.
-        rates[RETRIES] = RETRY_DRIP
+    lowest, bound = (lane.waiting + lane.leased) / WORK_OVER, WORK
+    if lane.interval > 0 and (rate := awake / lane.interval) < lowest:
+        lowest, bound = rate, PACE
+    # New tasks go first, and need no credit: only retries are left.
+    if lane.retry_credit is not None and lane.retry_credit < 1 and lane.waiting and lowest > RETRY_DRIP:
+        lowest, bound = RETRY_DRIP, RETRIES
     if lane.concurrency and lane.latency > 0:
-        rates[CONCURRENCY] = awake * lane.concurrency / (lane.latency + held)
-    bound = min(rates, key=rates.__getitem__)
-    return LaneRate(lane.lane, rates[bound], bound)
+        rate = awake * lane.concurrency / (lane.latency + held)
+        if rate < lowest:
+            lowest, bound = rate, CONCURRENCY
+    return lowest, bound
 
 
 def _largest(lanes: list[LaneView], key: Callable[[LaneView], float]) -> list[LaneView]:

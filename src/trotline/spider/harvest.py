@@ -1,19 +1,19 @@
 """Runs a handler on a page and collects its records and tasks."""
 
-import asyncio
-import signal
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
+from collections import Counter
+from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from trotline.errors import SpiderError
 from trotline.model.harvest import Follow, Harvest
 from trotline.model.lease import Reject
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules.task_fields import shown, type_of
-from trotline.spider.code_location import group, line_of, one_line, traceback_text
+from trotline.spider import hook_calls
+from trotline.spider.code_location import line_of
+from trotline.spider.handler_failed import HandlerFailed, is_cancelled, is_interrupt
 from trotline.spider.handoffs import Handoff, running
 from trotline.spider.page import Page
 from trotline.spider.records import (
@@ -37,21 +37,6 @@ _SINGLE = (dict, Task, Follow, Record, str, bytes)
 _YIELD = "yield a dict, a dataclass, a Struct, a model, a task, or page.follow(...)"
 
 
-class HandlerFailed(SpiderError):
-    """A handler raised: the error, and the line in the author's file."""
-
-    def __init__(self, what: str, *, group: str = "", traceback_text: str = "") -> None:
-        super().__init__(what)
-        self.group = group or what
-        """The type of the error and the line, the same for all pages."""
-        self.traceback_text = traceback_text
-        """The error and its traceback."""
-
-    @classmethod
-    def of(cls, error: BaseException, handler: Callable[..., Any]) -> "HandlerFailed":
-        return cls(one_line(error, handler), group=group(error, handler), traceback_text=traceback_text(error))
-
-
 def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
     """The harvest of a page by a sync handler: a generator, or a function that returns None, one item or many."""
     builder = HarvestBuilder(spider, route, page, site, seen_at)
@@ -60,11 +45,13 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
             builder.source = given = route.handler(page.of(route))
             for item in _each(given):
                 builder.put(item)
+    except HandlerFailed:
+        raise
     except BaseException as error:
         # BaseException: SystemExit, the panic of a Rust library, or a CancelledError without a cancellation.
         if is_interrupt(error):
             raise
-        raise _failed(route, error) from error
+        raise HandlerFailed.of(error, route.handler) from error
     return builder.harvest()
 
 
@@ -80,25 +67,13 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
             else:
                 for item in _each(await given if isinstance(given, Awaitable) else given):
                     builder.put(item)
-    except GeneratorExit:
+    except (GeneratorExit, HandlerFailed):
         raise
     except BaseException as error:
-        if is_interrupt(error) or _is_cancelled():
+        if is_interrupt(error) or is_cancelled():
             raise
-        raise _failed(route, error) from error
+        raise HandlerFailed.of(error, route.handler) from error
     return builder.harvest()
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Is it Ctrl-C? A worker's child ignores that signal: there the author's code raised a KeyboardInterrupt by itself,
-    and it is the failure of one page."""
-    return isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-
-
-def _is_cancelled() -> bool:
-    """Is the task being cancelled, or did the handler raise CancelledError by itself?"""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _each(given: Any) -> Iterable[Any]:
@@ -113,12 +88,6 @@ def _each(given: Any) -> Iterable[Any]:
     if isinstance(given, _SINGLE) or is_typed(given) or not isinstance(given, Iterable):
         return (given,)
     return given
-
-
-def _failed(route: "Route", error: BaseException) -> HandlerFailed:
-    if isinstance(error, HandlerFailed):
-        return error
-    return HandlerFailed.of(error, route.handler)
 
 
 class HarvestBuilder:
@@ -136,6 +105,8 @@ class HarvestBuilder:
         self._rejects: list[Reject] = []
         self._handoffs: list[Handoff] = []
         self._counts: dict[str, int] = {}
+        self._hooks = spider.hooks.record
+        self._dropped: Counter[str] = Counter()
         self.source: object = None
         """The handler's return value: a generator knows its current line."""
 
@@ -149,12 +120,22 @@ class HarvestBuilder:
         elif kind is Follow:
             self._check_route(item.route)
             self._follows.append(item)
-        elif kind is Record:
-            self._put_explicit(item)
         elif kind is Handoff:
             self._handoffs.append(item)
+        elif self._hooks:
+            for one in hook_calls.records(self._hooks, item, self._page, self._drop):
+                self._put_final(one)
+        else:
+            self._put_final(item)
+
+    def _put_final(self, item: Any) -> None:
+        if type(item) is Record:
+            self._put_explicit(item)
         else:
             self._put_record(item)
+
+    def _drop(self, why: str) -> None:
+        self._dropped[why] += 1
 
     def harvest(self) -> Harvest:
         return Harvest(
@@ -162,6 +143,7 @@ class HarvestBuilder:
             tasks=self._tasks,
             follows=self._follows,
             rejects=self._rejects,
+            dropped=dict(self._dropped) if self._dropped else {},
             handoffs=self._handoffs,
         )
 

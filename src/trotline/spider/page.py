@@ -1,26 +1,34 @@
 """The page that a handler gets. Text, tree and encoding are computed on first use."""
 
+from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from trotline.model.answer import Answer
-from trotline.model.harvest import Follow
+from trotline.model.harvest import Artifact, Follow
 from trotline.model.record import Record
 from trotline.model.task import NORMAL, Task
-from trotline.rules import charset, urls
+from trotline.rules import artifacts, charset, urls
 from trotline.rules.session_pinning import name_of
 from trotline.rules.task_fields import PLAIN, checked, shown
 from trotline.rules.task_fields import url as url_text
 from trotline.spider import embedded_json
 from trotline.spider.css_query import ResultKind, parse
+from trotline.spider.form_request import form_request
+from trotline.spider.forms import Values
 from trotline.spider.headers import Headers
+from trotline.spider.scrapy_names import PAGE, hinted
 from trotline.spider.selection import Pattern, Selection, found
 from trotline.spider.task_drafts import Draft, draft
 
 if TYPE_CHECKING:
+    from lxml.etree import _Element
+
     from trotline.spider.route import Route
+    from trotline.spider.xpath_selection import XPathSelection
 
 T = TypeVar("T")
 
@@ -38,12 +46,15 @@ class Page:
     __slots__ = (
         "_base",
         "_encoding",
+        "_kept",
         "_route",
         "_task",
         "_text",
         "_tree",
+        "_xpath_root",
         "account",
         "body",
+        "file",
         "headers",
         "status",
         "url",
@@ -55,14 +66,18 @@ class Page:
         self.status = answer.status
         self.headers = Headers(answer.headers)
         self.body = answer.body
+        self.file = answer.file
+        """Of a download: where its body is stored; None for pages."""
         self.account = account
         """The account that the page was visited with; empty without one."""
         self._task = task
         self._route = route
         self._tree: LexborHTMLParser | None = None
+        self._xpath_root: _Element | None = None
         self._text: str | None = None
         self._encoding: str | None = None
         self._base: str | None = None
+        self._kept: list[Artifact] | None = None
 
     # The task
 
@@ -106,10 +121,30 @@ class Page:
         """The id of the page's task in the CLI."""
         return self._task.id
 
+    def keep(self, name: str, data: bytes | str, content_type: str = "application/octet-stream") -> str:
+        """Keep a file in the archive (`--archive`); its address is for a field of the record. `trotline archive get
+        ADDRESS` gives it back."""
+        kept = artifacts.artifact(name, data, content_type)
+        self._kept = [*(self._kept or ()), kept]
+        artifacts.check_total(self._kept)
+        return kept.address
+
+    @property
+    def kept(self) -> "list[Artifact]":
+        """What `keep` has got so far."""
+        return self._kept or []
+
     def of(self, route: "Route") -> "Page":
         """The page with its route: the default of the links that it follows."""
         self._route = route
         return self
+
+    def with_body(self, body: bytes | str) -> "Page":
+        """The same page with another body, for `after_answer` hooks that decode or repair it."""
+        made = copy(self)
+        made.body = body.encode(self.encoding, "replace") if isinstance(body, str) else body
+        made._tree = made._xpath_root = made._text = made._encoding = made._base = None
+        return made
 
     # Text
 
@@ -139,6 +174,15 @@ class Page:
     def css(self, query: str) -> Selection:
         """What a CSS selector finds; `::text` and `::attr(name)` at its end give values instead of nodes."""
         return Selection((self._tree or self._parsed(),), parse(query))
+
+    def xpath(self, query: str, namespaces: Mapping[str, str] | None = None, **variables: Any) -> "XPathSelection":
+        """What an XPath query finds, also in XML; `$name` in it is the argument `name`. Needs the extra `xpath`."""
+        from trotline.spider import xpath_selection, xpath_tree
+
+        if self._xpath_root is None:
+            read = xpath_tree.xml_tree if xpath_tree.is_xml(self.headers.get("content-type", "")) else None
+            self._xpath_root = (read or xpath_tree.html_tree)(self.text, self.url)
+        return xpath_selection.select(self._xpath_root, query, namespaces, variables)
 
     @property
     def title(self) -> str | Any:
@@ -202,6 +246,41 @@ class Page:
         if isinstance(route, str):
             return draft(absolute[0], route, fields)
         return route.task(absolute[0], **fields)
+
+    def form(
+        self,
+        query: str = "form",
+        values: Values | None = None,
+        to: "Route | str | None" = None,
+        *,
+        click: str | bool | None = None,
+        extra: Values | None = None,
+        **fields: Unpack[Draft],
+    ) -> Task:
+        """A form with all its fields, some of them filled in, as the task that a browser would make of it.
+
+        `values`: field name -> value; None leaves a field out, True or False ticks a box. `click`: the selector of the
+        submit button, by default the first one; False: none. `extra`: fields that the form does not have.
+        """
+        url, request = form_request(self, query, values or {}, extra or {}, click)
+        return self.task(url, to, **{**request, **fields})
+
+    def download(self, href: str, **fields: Unpack[Draft]) -> Task:
+        """A task that stores the file behind a link in the folder of `Spider(files=...)`. Yield it; its record has kind
+        "file", and the file's path, type, size and checksum."""
+        from trotline.spider import files
+
+        if self._route is not None and self._route.spider.files is None:
+            name = self._route.spider.name
+            raise ValueError(f'spider {name!r} has no place for files: give Spider({name!r}, files="downloads")')
+        return files.download(self, href, fields)
+
+    def urljoin(self, href: str) -> str:
+        """The absolute URL of a link of this page; ValueError if it is none."""
+        absolute = urls.resolve(self.base, checked("the link", href, url_text))
+        if absolute is None:
+            raise ValueError(f"{shown(href)} on {self.url} is not a link")
+        return absolute
 
     def _target(self, to: "Route | str | None") -> tuple[str, int, str]:
         """Name, priority and proxy pool of the route `to`."""
@@ -287,6 +366,11 @@ class Page:
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name, PAGE)
 
 
 def visible_text(page: Page) -> bytes | None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from trotline.errors import SpiderRefused
 from trotline.model.client import Client
+from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.task import NORMAL, Task
+from trotline.rules.archive_choice import ArchiveChoice
 from trotline.spider.handoffs import Handoff, is_foreign
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
@@ -27,6 +29,7 @@ class Route:
 
     __slots__ = (
         "_given",
+        "archive",
         "client",
         "conditional",
         "handler",
@@ -36,6 +39,7 @@ class Route:
         "name",
         "pool",
         "priority",
+        "request",
         "seeds",
         "spider",
         "status",
@@ -55,6 +59,8 @@ class Route:
         conditional: bool = False,
         pool: str = "",
         client: Client = Client.PLAIN,
+        request: RouteRequest | None = None,
+        archive: ArchiveChoice | None = None,
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -71,6 +77,10 @@ class Route:
         """The proxy pool of the route's tasks."""
         self.client = client
         """The HTTP client of the route's tasks."""
+        self.request = request
+        """Headers and cookies of the route's own; None: those of the spider."""
+        self.archive = spider.archive if archive is None else archive
+        """Which of its pages are archived."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""
@@ -87,11 +97,17 @@ class Route:
 
         In a handler of another spider it is for the job of this one (`handoffs`).
         """
+        if fields.get("session") and not self.keeps_cookies:
+            raise ValueError(f"session has no effect: {self.name} keeps no cookies (cookies=False)")
         made = draft(url, self.name, {**self._given, **fields} if self._given else fields)
         if is_foreign(self.spider):
             handoff: Any = Handoff(self.spider, made)
             made = handoff
         return made
+
+    @property
+    def keeps_cookies(self) -> bool:
+        return self.spider.keeps_cookies and (self.request is None or self.request.jar != NO_COOKIES)
 
     @property
     def is_listing(self) -> bool:

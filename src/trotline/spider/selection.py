@@ -1,12 +1,16 @@
 """The matches of a CSS query, evaluated lazily; `get()` stops at the first match."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from trotline.spider.css_query import EVERYTHING, Query, ResultKind, parse
+from trotline.spider.scrapy_names import SELECTION, hinted
+
+if TYPE_CHECKING:
+    from trotline.spider.xpath_selection import XPathSelection
 
 Scope = LexborNode | LexborHTMLParser
 Pattern = str | re.Pattern[str]
@@ -73,8 +77,20 @@ class Selected:
     def re_first(self, pattern: Pattern) -> str | Any:
         return next(found(pattern, self.get()), None)
 
+    def xpath(self, query: str, namespaces: Mapping[str, str] | None = None, **variables: Any) -> "XPathSelection":
+        """What an XPath query finds in this element alone: it has no parents there. Needs the extra `xpath`."""
+        from trotline.spider import xpath_selection, xpath_tree
+
+        element = xpath_tree.fragment(self.html, self.tag, "the match") if self._value is None else None
+        return xpath_selection.XPathSelected(element).xpath(query, namespaces, **variables)
+
     def __repr__(self) -> str:
         return f"<Selected {self.get()[:60]!r}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name, SELECTION)
 
 
 class Selection(Sequence[Selected]):
@@ -120,6 +136,13 @@ class Selection(Sequence[Selected]):
     def css(self, query: str) -> "Selection":
         """Matches inside these matches."""
         return Selection(tuple(item._node for item in self._all() if item._value is None), parse(query))
+
+    def xpath(self, query: str, namespaces: Mapping[str, str] | None = None, **variables: Any) -> "XPathSelection":
+        """What an XPath query finds in each of these matches alone. Needs the extra `xpath`."""
+        from trotline.spider.xpath_selection import XPathSelection
+
+        found = [one for item in self._all() for one in item.xpath(query, namespaces, **variables)]
+        return XPathSelection(found, query)
 
     @property
     def text(self) -> str | Any:
@@ -191,6 +214,11 @@ class Selection(Sequence[Selected]):
 
     def __repr__(self) -> str:
         return f"<Selection {self._query.written!r}: {len(self)} found>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name, SELECTION)
 
 
 def _node(scope: Scope) -> LexborNode | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
@@ -10,9 +10,11 @@ from trotline.errors import SpiderRefused
 from trotline.model.client import Client
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
+from trotline.model.merge import AuthorKey
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.secret import Secret
+from trotline.model.stored_file import FILE_ROUTE, Files
 from trotline.model.task import NORMAL, Task
 from trotline.rules import content_types, redaction
 from trotline.rules.limit_cuts import own_limits
@@ -22,10 +24,14 @@ from trotline.rules.task_fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
-from trotline.spider import spider_checks
-from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider import files as file_route
+from trotline.spider import request_checks, spider_checks
+from trotline.spider.handler_failed import HandlerFailed, is_interrupt
+from trotline.spider.hooks import Hooked, Hooks
+from trotline.spider.merging import Merging, merge_rule, merging
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
+from trotline.spider.scrapy_names import SPIDER, hinted
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
 _ANY = "*"
@@ -38,7 +44,7 @@ LoginHandler = Callable[[Any], Any]
 Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
 
 
-class Spider:
+class Spider(Hooked):
     """The author's code: a name, a pace, page handlers. Invalid settings are refused at once."""
 
     def __init__(
@@ -57,7 +63,7 @@ class Spider:
         max_depth: int | None = None,
         max_pages: int | None = None,
         headers: Mapping[str, str | Secret] | None = None,
-        cookies: Mapping[str, str | Secret] | None = None,
+        cookies: Mapping[str, str | Secret] | Literal[False] | None = None,
         redact: Iterable[str] = (),
         robots: bool = True,
         user_agent: str | None = None,
@@ -68,6 +74,7 @@ class Spider:
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
+        archive: str = "all",
         blocked: Validator | Iterable[Validator] = (),
         logged_out: str | Validator | None = None,
         queue_per_route: bool = False,
@@ -76,6 +83,7 @@ class Spider:
         schedule: str | None = None,
         timezone: str = "UTC",
         overlap: Literal["skip", "wait"] = "skip",
+        files: str | Files | None = None,
     ) -> None:
         self.name = spider_checks.name(name)
         check = spider_checks.Checks(f"spider {self.name!r}")
@@ -98,11 +106,14 @@ class Spider:
         """The rate limits of the lanes, and other settings that are stored with a job."""
         self._scope = check.scope(hosts, include, exclude, self.max_depth)
         given = check.headers("headers", headers or {})
-        self.headers = {n: v for n, v in given.items() if isinstance(v, str) and not redaction.is_secret_header(n)}
+        self.headers, self.secret_headers = request_checks.by_secrecy(given)
         """Sent with every request of this spider."""
-        self.secret_headers = {name: _secret(value) for name, value in given.items() if name not in self.headers}
-        """Sent only to the spider's own hosts (`secret_scope`)."""
-        self.cookies = {name: _secret(value) for name, value in check.headers("cookies", cookies or {}).items()}
+        # The secret ones only to the spider's own hosts (`secret_scope`).
+        self.keeps_cookies = cookies is not False
+        """False: no cookies are sent or kept."""
+        self.cookies = {
+            name: request_checks.secret(value) for name, value in check.headers("cookies", cookies or {}).items()
+        }
         """The same: a cookie is often a session."""
         redaction.hide_keys(self.rules.redact)
         self.robots = self.rules.robots
@@ -116,6 +127,8 @@ class Spider:
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Accepted content types; others are dropped before their body."""
+        self.archive = check.archive("archive", archive)
+        """Which of its pages are archived, where `--archive` is set."""
         self.blocked = check.validators("blocked", blocked)
         self.logged_out = check.logged_out(logged_out)
         """Does a page of an account say that its session has ended?"""
@@ -125,6 +138,14 @@ class Spider:
         """When `trotline coordinate` starts jobs."""
         self._queue_per_route = check.instance("queue_per_route", queue_per_route, bool)
         self.routes: dict[str, Route] = {}
+        self.hooks = Hooks()
+        self.files = file_route.checked(check, files)
+        """Where downloads go; None: there are none."""
+        if self.files is not None:
+            # An empty file is a file.
+            self.page(name=FILE_ROUTE, status=200, client="plain")(file_route.read_file)
+        self.merging: Merging | None = None
+        """Its own rule for `trotline merge`."""
 
     @overload
     def page(self, handler: Handler, /) -> Route: ...
@@ -144,6 +165,10 @@ class Spider:
         conditional: bool = False,
         pool: str = "",
         client: Literal["plain", "browser"] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        user_agent: str | None = None,
+        cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -160,6 +185,10 @@ class Spider:
         conditional: bool = False,
         pool: str = "",
         client: Literal["plain", "browser"] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        user_agent: str | None = None,
+        cookies: Literal[False, "route"] | None = None,
+        archive: str | None = None,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
@@ -167,7 +196,9 @@ class Spider:
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
         keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
-        instead of the spider's. `client`: the HTTP client of its tasks, instead of the spider's.
+        instead of the spider's. `client`: the HTTP client of its tasks, `archive`: which of its pages are archived,
+        instead of the spider's. `headers` and `user_agent` of its requests, besides the spider's. `cookies`: False for
+        none, "route" for a jar of its own.
         """
 
         def make(handler: Handler) -> Route:
@@ -185,7 +216,10 @@ class Spider:
                 conditional=check.instance("conditional", conditional, bool),
                 pool=check.pool("pool", pool),
                 client=self.client if client is None else check.client("client", client),
+                request=request_checks.route_request(check, chosen, headers, user_agent, cookies),
+                archive=self.archive if archive is None else check.archive("archive", archive),
             )
+            check.own_identity(route.client, user_agent, headers or {})
             return self._add(route)
 
         return make if handler is None else make(handler)
@@ -198,10 +232,47 @@ class Spider:
         check = spider_checks.Checks(f"spider {self.name!r}, login")
 
         def make(handler: LoginHandler) -> LoginHandler:
+            request_checks.accounts_have_cookies(check, pool, keeps=self.keeps_cookies)
             self.logins[check.account_pool(pool, self.logins)] = check.login(handler)
             return handler
 
         return make
+
+    @overload
+    def merge(self, handler: AuthorKey, /) -> AuthorKey: ...
+    @overload
+    def merge(
+        self,
+        handler: None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Callable[[AuthorKey], AuthorKey]: ...
+    def merge(
+        self,
+        handler: AuthorKey | None = None,
+        /,
+        *,
+        by: str | Iterable[str] = (),
+        prefer: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> AuthorKey | Callable[[AuthorKey], AuthorKey]:
+        """Make a function the rule for which records are one thing: `@spider.merge`. It gets a `Record`; records with
+        the same answer are one thing, None is no answer.
+
+        `by`: criteria besides the function. `prefer`: field -> which source's value counts. `more`: `text`,
+        `merge_from`, `review_from`, `within_site` (docs/reference/spider.md).
+        """
+        whose = f"spider {self.name!r}, merge"
+        rule = merge_rule(whose, by=by, prefer=prefer or {}, **more)
+
+        def make(handler: AuthorKey) -> AuthorKey:
+            self.merging = merging(whose, rule, handler)
+            return handler
+
+        return make if handler is None else make(handler)
 
     def _add(self, route: Route) -> Route:
         if route.name in self.routes:
@@ -209,6 +280,8 @@ class Spider:
                 f"spider {self.name!r} has two routes named {route.name!r}",
                 hint='Rename one of the functions, or write @spider.page(name="...").',
             )
+        check = spider_checks.Checks(f"spider {self.name!r}, route {route.name!r}")
+        request_checks.accounts_have_cookies(check, route.pool, keeps=route.keeps_cookies)
         self.routes[route.name] = route
         lanes = spider_checks.through(self.rules.lanes, route.pool)
         queues = spider_checks.queues(self.name, self.routes) if self._queue_per_route else ()
@@ -258,12 +331,13 @@ class Spider:
 
         `hosts`; without them, the hosts of the seeds in the code, and only over https if all of those are https.
         """
-        if not self.secret_headers and not self.cookies:
+        of_routes = [name for route in self.routes.values() if route.request for name in route.request.secret_headers]
+        if not self.secret_headers and not self.cookies and not of_routes:
             return SecretScope()
         seeds = self._seed_addresses()
         hosts = frozenset(self._scope.hosts) or frozenset(address.lane for address in seeds or ())
         if not hosts or _ANY in hosts:
-            what = ", ".join([*self.secret_headers, *(f"cookie {name}" for name in self.cookies)])
+            what = ", ".join([*self.secret_headers, *of_routes, *(f"cookie {name}" for name in self.cookies)])
             raise SpiderRefused(
                 f"spider {self.name!r} has secrets ({what}) and does not say for which hosts",
                 hint='Name the hosts that they are for: hosts=["shop.example"]. They are sent to no other host.',
@@ -298,6 +372,11 @@ class Spider:
                 found += [address for address in map(read_url, written) if isinstance(address, Address)]
         return found
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise hinted(self, name, SPIDER)
+
     def __repr__(self) -> str:
         return f"<Spider {self.name}: {', '.join(self.routes) or 'no routes'}>"
 
@@ -313,10 +392,6 @@ def _said(validator: Validator, page: Page) -> str:
     if not said:
         return ""
     return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
-
-
-def _secret(value: str | Secret) -> Secret:
-    return value if isinstance(value, Secret) else Secret(value)
 
 
 def _sitemaps(given: Sitemaps) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trotline.testing.archive_contract import ArchiveContract
     from trotline.testing.ban_site import BanRules, BanSite
     from trotline.testing.dns import DnsServer
     from trotline.testing.echo import EchoServer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from trotline.testing.visiting import visit
 
 _HOMES = {
+    "ArchiveContract": "archive_contract",
     "BanRules": "ban_site",
     "BanSite": "ban_site",
     "DemoShop": "shop",
@@ -36,6 +38,7 @@ _HOMES = {
 }
 
 _SUITES = (
+    "archive_contract",
     "frontier_contract",
     "frontier_hands",
     "frontier_machine",
@@ -52,6 +55,7 @@ if pytest := sys.modules.get("pytest"):
     pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 __all__ = [
+    "ArchiveContract",
     "BanRules",
     "BanSite",
     "DemoShop",

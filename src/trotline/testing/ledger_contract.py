@@ -56,6 +56,7 @@ FULL = line(
     records=4,
     children=5,
     moved_to="https://shop.example/elsewhere",
+    archive="not archived: its route archives none",
 )
 
 

@@ -32,13 +32,23 @@ def programs() -> Path:
 class RabbitServer:
     """A server process. `start`, `stop` and `kill` may be called in turn: the data stays until the folder goes."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, *, beside: "RabbitServer | None" = None
+    ) -> None:
+        """`beside`: another node of the same cluster, whose epmd and cookie it uses."""
         self.folder = folder
+        self._beside = beside
         self._programs = programs()
         self._settings = {"loopback_users": "none", "log.console": "true", "log.file": "false", **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
         self.port, self._dist_port, self._epmd_port = _free_ports(3)
+        if beside is not None:
+            self._epmd_port = beside._epmd_port
+
+    @property
+    def node(self) -> str:
+        return f"trotline{self.port}@localhost"
 
     @property
     def url(self) -> str:
@@ -56,7 +66,7 @@ class RabbitServer:
         folder = str(self.folder)
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
-            "RABBITMQ_NODENAME": f"trotline{self.port}@localhost",
+            "RABBITMQ_NODENAME": self.node,
             "RABBITMQ_NODE_PORT": str(self.port),
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_DIST_PORT": str(self._dist_port),
@@ -67,14 +77,15 @@ class RabbitServer:
             "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/enabled_plugins",
             "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-            "HOME": folder,
+            # Where the cookie is.
+            "HOME": folder if self._beside is None else str(self._beside.folder),
         }
 
     def start(self) -> None:
         """Up and answering, on the port that it had before."""
         (self.folder / "enabled_plugins").write_text("[].\n")
         (self.folder / "rabbitmq.conf").write_text("".join(f"{k} = {v}\n" for k, v in self._settings.items()))
-        if self._epmd is None:
+        if self._epmd is None and self._beside is None:
             self._epmd = self._spawn("epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1")
         self._process = self._spawn(str(self._programs / "rabbitmq-server"))
         deadline = time.monotonic() + _START_WITHIN
@@ -144,6 +155,25 @@ def rabbitmq(settings: Mapping[str, str] | None = None) -> Iterator[RabbitServer
         running.callback(server.close)
         server.start()
         yield server
+
+
+@contextmanager
+def rabbitmq_cluster(nodes: int = 3) -> Iterator[list[RabbitServer]]:
+    """A cluster of nodes that is gone afterwards."""
+    with TemporaryDirectory(prefix="trotline-rabbitmq-", ignore_cleanup_errors=True) as name, ExitStack() as running:
+        members: list[RabbitServer] = []
+        for number in range(nodes):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            member = RabbitServer(folder, beside=members[0] if members else None)
+            running.callback(member.close)
+            member.start()
+            if members:
+                member.control("stop_app")
+                member.control("join_cluster", members[0].node)
+                member.control("start_app")
+            members.append(member)
+        yield members
 
 
 def _free_ports(count: int) -> list[int]:

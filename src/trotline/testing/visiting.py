@@ -13,6 +13,7 @@ from trotline.model.answer import Answer
 from trotline.model.harvest import Harvest
 from trotline.model.task import Task
 from trotline.rules import urls
+from trotline.spider import hook_calls
 from trotline.spider.harvest import read, read_async
 from trotline.spider.page import Page
 from trotline.spider.route import Route
@@ -43,6 +44,11 @@ def visit(
     task = _task(route, url, meta=meta or {}, session=session, site=site or spider.name)
     pairs = tuple((name.lower(), value) for name, value in (headers or {}).items())
     seen = Page(task, Answer(url=url, status=status, headers=pairs, body=_body(page)))
+    if spider.hooks.after_answer:
+        hooked = hook_calls.after_answer(spider.hooks.after_answer, seen)
+        if isinstance(hooked, str):
+            return Harvest(dropped={hooked: 1})
+        seen = hooked
     if route.is_async:
         harvest = _run(read_async(spider, route, seen, site=task.site, seen_at=0.0))
     else:

@@ -67,7 +67,9 @@ async def serve(plan: WebPlan, ready: Callable[[str], None]) -> None:
         with obeyed(stop.set):
             if plan.end_with_stdin:
                 asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _end_if_closed, stop)
-            async with listening(app, plan.host, plan.port, site.access.trusted) as (host, port):
+            # The program that started us reads the address.
+            any_port = plan.end_with_stdin
+            async with listening(app, plan.host, plan.port, site.access.trusted, or_any_port=any_port) as (host, port):
                 ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
                 await stop.wait()
     finally:

@@ -1,5 +1,6 @@
 """The HTTP server: an application made from the route table, and its life from the first to the last connection."""
 
+import errno
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -92,9 +93,9 @@ class _Runner(web.AppRunner):
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, host: str, port: int, trusted: Trusted | None = None
+    app: web.Application, host: str, port: int, trusted: Trusted | None = None, *, or_any_port: bool = False
 ) -> "AsyncIterator[tuple[str, int]]":
-    """Serve until the block ends; the address in use. `trusted`: reverse proxies."""
+    """Serve until the block ends; the address in use. `trusted`: reverse proxies. `or_any_port`: if it is taken."""
     runner = _Runner(
         app,
         trusted or Trusted(),
@@ -108,7 +109,7 @@ async def listening(
     )
     await runner.setup()
     try:
-        sock = _bound(host, port)
+        sock = _bound(host, port, or_any_port=or_any_port)
         await web.SockSite(runner, sock).start()
         found: tuple[Any, ...] = sock.getsockname()
         yield str(found[0]), int(found[1])
@@ -116,7 +117,7 @@ async def listening(
         await runner.cleanup()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int, *, or_any_port: bool = False) -> socket.socket:
     try:
         [(family, kind, proto, _, address), *_] = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -130,6 +131,8 @@ def _bound(host: str, port: int) -> socket.socket:
         sock.listen(128)
     except OSError as error:
         sock.close()
+        if or_any_port and port and error.errno == errno.EADDRINUSE:
+            return _bound(host, 0)
         raise SettingsError(
             f"{host}:{port} cannot be listened on: {error.strerror}",
             hint="Is another trotline web running? Give another port: --listen 127.0.0.1:8322 (0: any free one)",

@@ -7,7 +7,7 @@ where no coordinator runs.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -51,6 +51,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     summary: JobSummary = JobSummary()
     log: CrewLog = CrewLog()
     """Workers that left or died."""
+    points: Sequence[Point] = ()
+    """Of the last hour, the newest from this look."""
 
     @property
     def figures(self) -> Figures | None:
@@ -135,14 +137,14 @@ class Snapshots:
         held_back = await held_back_of(opened.console, job, crew)
         eta = _eta(points, progress, crew, summary, held_back)
         view = job_view(place.url, job, progress, crew, held_back, _rate(points, progress), eta)
-        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log)
+        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log, points=points)
 
     async def _observe(self, kept: _Kept, job: str) -> None:
         """Besides the look: a survey of a hundred thousand lanes takes longer than a page may."""
         try:
             async with self._index.opened(job) as opened, asyncio.timeout(OBSERVE_WITHIN):
                 seen = await opened.observer.observe()
-                kept.points = await opened.observer.series(FINEST)
+                kept.points = await opened.observer.series(FINEST, seen.progress.now)
             kept.summary, kept.log = seen.summary, seen.log
         except (FrontierError, Refused):
             # The look itself says why the job cannot be read.

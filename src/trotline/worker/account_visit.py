@@ -27,7 +27,7 @@ from trotline.ports import send_deadline
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import account_sessions, proxy_judgement
 from trotline.rules.urls import Address, read
-from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.login import LoginSession, LoginUnanswered, result_of
 from trotline.spider.page import Page
 from trotline.spider.route import Route

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trotline.model.time import Seconds
-from trotline.spider.harvest import HandlerFailed
+from trotline.spider.handler_failed import HandlerFailed
 
 T = TypeVar("T")
 

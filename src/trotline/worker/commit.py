@@ -1,6 +1,6 @@
-"""Group commit: finished visits collect, and go in batches: sink first, then frontier.
+"""Group commit: finished visits collect, and go in batches: archive and sink first, then frontier.
 
-Store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
+Archive, store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
 visited again, and both sink and frontier ignore the repeat.
 
 An error that the port does not promise: the batch goes visit by visit, a visit that fails is tried once more after a
@@ -16,6 +16,9 @@ from collections import deque
 import msgspec
 
 from trotline.errors import (
+    ArchiveError,
+    ArchiveFileFails,
+    ArchiveUnreachable,
     FrontierError,
     FrontierFileFails,
     FrontierGone,
@@ -38,6 +41,7 @@ from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
+from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
@@ -73,9 +77,14 @@ class Committer:
         """Set while leasing may continue; cleared for backpressure."""
         self.room.set()
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
+        self._archiver = None if parts.archive is None else Archiver(parts.archive)
+        self._archiving = False
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self._named = set[str]()
+        self._bytes = 0
+        """Of bodies that wait to be archived."""
+        self._most_bytes = max(LEAST_BYTES, policy.memory // 16)
         self.stale = 0
         """Settles that were refused: another worker has those leases now."""
         self.error = ""
@@ -88,6 +97,12 @@ class Committer:
             self._enough.set()
         if len(self._waiting) >= self._policy.backlog:
             self.room.clear()
+        if visit.captures:
+            self._bytes += bytes_of(visit)
+            if self._bytes >= self._most_bytes // 4:
+                self._enough.set()
+            if self._bytes >= self._most_bytes:
+                self.room.clear()
 
     @property
     def held_back(self) -> str:
@@ -95,7 +110,8 @@ class Committer:
         if self.error:
             return self.error
         if not self.room.is_set():
-            return f"sink is slow: {len(self._waiting)} visits wait to be stored"
+            what = "archive" if self._archiving else "sink"
+            return f"{what} is slow: {len(self._waiting)} visits wait to be stored"
         return ""
 
     def starve(self, starving: bool) -> None:
@@ -131,11 +147,21 @@ class Committer:
 
     def _next_batch(self) -> list[FinishedVisit]:
         count = min(len(self._waiting), 4 * self._policy.batch)
-        return [self._waiting.popleft() for _ in range(count)]
+        if not self._bytes:
+            return [self._waiting.popleft() for _ in range(count)]
+        batch: list[FinishedVisit] = []
+        size = 0
+        while len(batch) < count and size < self._most_bytes // 4:
+            batch.append(self._waiting.popleft())
+            size += bytes_of(batch[-1])
+        self._bytes -= size
+        return batch
 
     async def _commit(self, batch: list[FinishedVisit]) -> None:
         meter = self._parts.meter
         began = meter.now()
+        if self._archiver is not None:
+            batch = await self._archive(self._archiver, batch)
         stored = batch if self._parts.joint is not None else await self._stored(batch)
         stored_at = meter.now()
         for visit in stored:
@@ -148,8 +174,25 @@ class Committer:
         meter.committed(ended - began)
         if self._parts.tracer is not None:
             self._trace(self._parts.tracer, stored, began, ended)
-        if len(self._waiting) < self._policy.backlog:
+        if len(self._waiting) < self._policy.backlog and self._bytes < self._most_bytes:
             self.room.set()
+
+    async def _archive(self, archiver: Archiver, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """The raw responses, before anything else of the batch: what is settled is in the archive, or its row of the
+        ledger says why not."""
+        wait = _FIRST_WAIT
+        self._archiving = True
+        try:
+            while True:
+                try:
+                    batch = await archiver.write(batch)
+                except ArchiveUnreachable as error:
+                    wait = await self._wait_for("archive", error, wait)
+                else:
+                    self._recovered()
+                    return batch
+        finally:
+            self._archiving = False
 
     async def _handed_over(self, batch: list[FinishedVisit]) -> list[FinishedVisit]:
         """Tasks for other spiders are admitted to their jobs. Before the settle: after a crash in between the page is
@@ -319,11 +362,11 @@ class Committer:
         self.error = ""
         self._deadline.renew()
 
-    async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
+    async def _wait_for(self, what: str, error: FrontierError | SinkError | ArchiveError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
         self.error = f"{what} is unreachable: {error.what}"
-        if isinstance(error, (FrontierFileFails, SinkFileFails)):
+        if isinstance(error, (FrontierFileFails, SinkFileFails, ArchiveFileFails)):
             left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:
                 raise type(error)(

@@ -10,6 +10,8 @@ import msgspec
 
 from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
+from trotline.model.archive import Capture
+from trotline.model.harvest import Artifact
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
@@ -54,6 +56,8 @@ MISSED_START = "missed its start time"
 """The next start times of the lane are reserved for others, so the task is queued again."""
 RATE_LIMITED = "lane was rate limited"
 STOPPING = "worker is stopping"
+DROPPED_RECORD = "dropped record: "
+"""Prefix of the counters of records that hooks dropped."""
 LONGEST_REASON = 500
 LONGEST_TRACEBACK = 8_000
 """Characters of a traceback in the graveyard; the last ones are kept."""
@@ -69,6 +73,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     handoffs: dict[str, list[Task]] = {}
     """Tasks for other spiders, by their name."""
     rejects: list[Reject] = []
+    dropped: dict[str, int] = {}
+    """Records that hooks dropped: why, and how many."""
     field_facts: tuple[str, ...] = ()
     """New facts about fields and selectors; see `field_stats`."""
     is_listing: bool = False
@@ -79,6 +85,12 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     request: Request = _NOT_SENT
     member: MemberResult = MemberResult.UNUSED
     """The result for the lease's member of a proxy pool."""
+    captures: tuple[Capture, ...] = ()
+    """For the archive: its response, and what the handler kept."""
+    archive: str = ""
+    """The id of its response in the archive, or why it is not there."""
+    kept: tuple[Artifact, ...] = ()
+    """What the handler kept (`page.keep`); `captures` has it when the visit is finished."""
     lift: tuple[int, ...] = ()
     """Members that were banned for this page: it was not their fault."""
 
@@ -138,6 +150,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             records=len(self.records),
             children=len(self.links.tasks),
             moved_to=redaction.text(whole(request.moved_to)) if request.moved_to else "",
+            archive=self.archive,
         )
 
     def settlement(self, named: set[str] | None = None) -> Settlement:
@@ -176,6 +189,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[f"links refused: {why}"] = count
         if self.links.alike:
             tallies[self.links.alike] = 1
+        for why, count in self.dropped.items():
+            tallies[f"{DROPPED_RECORD}{why}"] = count
         if self.is_listing:
             tallies[LISTING] = 1
         for fact in self.field_facts:

@@ -9,6 +9,7 @@ import msgspec
 from trotline.frontier.gate import Gate
 from trotline.model.lease import Admission
 from trotline.model.task import Task
+from trotline.ports.archive import Archive
 from trotline.ports.evidence import Evidence
 from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
@@ -44,6 +45,10 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     robots: Robots | None = None
     """None: the spider does not ask robots.txt."""
+    archive: Archive | None = None
+    """None: raw responses are not kept."""
+    request_headers: tuple[tuple[str, str], ...] = ()
+    """What every request of the spider has, without secrets; for the archive."""
     validators: Validators | None = None
     """None: no route makes conditional requests."""
     marker: Marker

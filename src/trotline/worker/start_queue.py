@@ -13,6 +13,9 @@ _REPLIES = 64
 have been set."""
 _FAR = 8
 """Replies in a row that took longer than the slack: the frontier is far away, and that is its usual delay."""
+_FAR_DELAY = 2.0
+"""The longest usual delay of a frontier that is far away. Without it, a process that is suspended again and again would
+take the time of its suspensions for the usual delay."""
 
 
 class StartQueue:
@@ -85,7 +88,9 @@ class StartQueue:
             self._slow = self._slow + 1 if now - asked_at > lease.slack else 0
             if self._slow in range(1, _FAR):
                 continue
-            self._offsets.append(min(now, asked_at + lease.slack) - lease.leased_at)
+            # Measured from the slack, a frontier whose every reply takes 0.6 s would never let a visit start.
+            longest = _FAR_DELAY if self._slow else lease.slack
+            self._offsets.append(min(now, asked_at + longest) - lease.leased_at)
         return {
             asked_at: max(0.0, min(now - lease.leased_at - quickest, now - asked_at))
             for asked_at, lease in replies.items()

@@ -15,6 +15,7 @@ from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, is_account_pool, lane_of
+from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
@@ -23,13 +24,15 @@ from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
 from trotline.rules import account_sessions, conditional_requests, proxy_judgement, redirects, retries, session_pinning
 from trotline.rules.verdicts import judge
-from trotline.spider import harvest
+from trotline.spider import harvest, hook_calls
+from trotline.spider.handler_failed import HandlerFailed
 from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import new_tasks, sitemaps
 from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
+from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.hand_over import hand_over
@@ -44,6 +47,9 @@ _RECORDS_COMPARED = 20
 """Records of a page that are part of its text when it is compared with other pages."""
 
 
+NO_ARCHIVE = "page.keep needs an archive: --archive URL"
+
+
 class Visitor:
     """Visits pages for one spider. Whatever a site does, the result is a FinishedVisit, never an exception."""
 
@@ -52,9 +58,11 @@ class Visitor:
         self._spider = spider
         self._accounts = Accounts(spider, parts, worker)
         self._limits = spider.limits or Limits()
+        self._hooks = spider.hooks
         self._parts = parts
         self._sessions = ProcessSessions(parts)
         self._clients = None if spider.when_blocked is None else ClientChoice()
+        self._captures = None if parts.archive is None else Captures(spider, parts.job, parts.request_headers)
         self._sitemaps = SitemapVisitor(spider, parts, self._marked, self._clients)
 
     async def visit(self, lease: Lease) -> FinishedVisit:
@@ -89,7 +97,8 @@ class Visitor:
                 return self._not_allowed(lease, permission)
             delay = permission.delay
         if of_sitemap:
-            return await self._sitemaps.visit(lease, delay, way)
+            visit = await self._sitemaps.visit(lease, delay, way)
+            return visit if self._captures is None else msgspec.structs.replace(visit, archive=SITEMAP)
         return await self._ask(lease, delay, way, account)
 
     def _into_pool(self, task: Task) -> Snooze | None:
@@ -113,6 +122,11 @@ class Visitor:
         started = clock()
         route = self._spider.routes.get(task.route)
         asked = task if self._parts.validators is None else await self._conditional(task, route)
+        if self._hooks.before_request:
+            hooked = await self._before_request(lease, asked)
+            if isinstance(hooked, FinishedVisit):
+                return hooked
+            asked = hooked
         if account is None:
             answer = await self._parts.fetcher.fetch(asked, way)
         else:
@@ -137,8 +151,29 @@ class Visitor:
             self._clients.passed(lease)
         request = request_of(answer, verdict, took, answered, self._parts.meter.now())
         if lease.member and visit.member is MemberResult.UNUSED:
-            return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
-        return msgspec.structs.replace(visit, request=request)
+            visit = msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
+        else:
+            visit = msgspec.structs.replace(visit, request=request)
+        if self._captures is None:
+            return visit
+        return self._captures.added(visit, asked, answer, account.account.name if account else "")
+
+    async def _before_request(self, lease: Lease, task: Task) -> Task | FinishedVisit:
+        """What is sent, after the hooks of the spider. The task of the lease stays: it is what is stored."""
+        hooks = self._hooks.before_request
+        try:
+            if hook_calls.any_async(hooks):
+                calls = hook_calls.before_request_async(hooks, task)
+                asked = await in_time(calls, self._limits.handler, lambda: self._mark(lease), self._parts.marker.read)
+            else:
+                with self._marked(lease):
+                    asked = hook_calls.before_request(hooks, task)
+        except HandlerFailed as failed:
+            if failed.__cause__ is None:
+                # It took too long.
+                failed.group = f"before_request hook {'; '.join(hook.name for hook in hooks)}: {failed.group}"
+            return _failed(lease, failed, None)
+        return FinishedVisit(lease=lease, outcome=Done(why=asked)) if isinstance(asked, str) else asked
 
     async def _judged(
         self,
@@ -182,7 +217,7 @@ class Visitor:
         try:
             with self._marked(lease):
                 why = self._accounts.logged_out(account, route, answer, verdict)
-        except harvest.HandlerFailed as failed:
+        except HandlerFailed as failed:
             return _failed(lease, failed, feedback)
         return self._accounts.ended(account, why) if why else None
 
@@ -237,14 +272,25 @@ class Visitor:
             return FinishedVisit(
                 lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
             )
+        if route.name == FILE_ROUTE and self._spider.files is not None and answer.file is None:
+            why = "handler: file was not stored: API gateways cannot download"
+            return FinishedVisit(lease=lease, outcome=Bury(why=why), feedback=feedback)
         page = Page(lease.task, answer, route, account)
         if lease.kills and self._parts.evidence is not None:
             self._keep_evidence(lease, self._parts.evidence, answer.body)
         try:
+            if self._hooks.after_answer:
+                with self._marked(lease):
+                    hooked = hook_calls.after_answer(self._hooks.after_answer, page)
+                if isinstance(hooked, str):
+                    return FinishedVisit(lease=lease, outcome=Done(why=hooked), feedback=feedback)
+                page = hooked
             if blocked := self._says_blocked(lease, page):
                 return self._blocked(lease, blocked, feedback)
             got = await self._harvest(lease, route, page)
-        except harvest.HandlerFailed as failed:
+            if page.kept and self._captures is None:
+                raise HandlerFailed(NO_ARCHIVE)
+        except HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
             return _failed(lease, failed, feedback)
         try:
@@ -257,7 +303,7 @@ class Visitor:
         except Exception as error:
             if not (odd := new_tasks.invalid_value(got, error)):
                 raise
-            return _failed(lease, harvest.HandlerFailed.of(odd, route.handler), feedback)
+            return _failed(lease, HandlerFailed.of(odd, route.handler), feedback)
         return FinishedVisit(
             lease=lease,
             outcome=Done(),
@@ -265,10 +311,12 @@ class Visitor:
             links=links,
             handoffs=handoffs,
             rejects=got.rejects,
+            dropped=got.dropped,
             field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),
             is_listing=not self._parts.field_stats.met_records and route.is_listing,
             feedback=feedback,
             seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
+            kept=tuple(page.kept) if page.kept else (),
         )
 
     def _filter(self, lease: Lease, page: Page, got: Harvest) -> GateResult:
@@ -325,7 +373,7 @@ class Visitor:
         if name := evidence.keep(body):
             self._parts.marker.kept(lease.token, name)
 
-    def _end_if_out_of_memory(self, lease: Lease, failed: harvest.HandlerFailed) -> None:
+    def _end_if_out_of_memory(self, lease: Lease, failed: HandlerFailed) -> None:
         """The page has exhausted the memory of the process: end it, or other pages would fail next."""
         if self._parts.out_of_memory is not None and isinstance(failed.__cause__, MemoryError):
             self._mark(lease)
@@ -347,7 +395,7 @@ class Visitor:
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
-def _failed(lease: Lease, failed: harvest.HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
+def _failed(lease: Lease, failed: HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
     return FinishedVisit(
         lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), feedback=feedback

@@ -15,6 +15,8 @@ from trotline.model.verdict import Kind
 from trotline.model.work_stats import WorkStats
 from trotline.ports.frontier import DIRECT
 from trotline.rules import redaction, storage_patience
+from trotline.spider import hook_calls
+from trotline.spider.hooks import WorkerHandle
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.finished_visit import (
@@ -54,6 +56,7 @@ class Worker:
 
     def __init__(self, name: str, spider: Spider, parts: WorkerParts, policy: WorkerPolicy) -> None:
         self.name = name
+        self._hooks = spider.hooks
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts, name)
@@ -111,6 +114,18 @@ class Worker:
         self._stopping.set()
 
     async def run(self) -> None:
+        """Also runs the hooks of the spider: `on_start` before the first page, `on_finish` after the last is stored."""
+        if not (self._hooks.on_start or self._hooks.on_finish):
+            return await self._run()
+        await hook_calls.on_start(self._hooks.on_start, WorkerHandle(self._parts.job, self.name))
+        ended = "failed"
+        try:
+            await self._run()
+            ended = "stopped" if self.stopping else "finished"
+        finally:
+            await hook_calls.on_finish(self._hooks.on_finish, WorkerHandle(self._parts.job, self.name, ended))
+
+    async def _run(self) -> None:
         self._start_queue = StartQueue()
         self._parts.meter.begin()
         committing = asyncio.create_task(self._committer.run())

@@ -11,7 +11,7 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import try_page
-from trotline.commands import coordinate, fleet, lab, push, run, start, work, write
+from trotline.commands import coordinate, fetch, fleet, lab, push, reparse, run, start, work, write
 from trotline.commands.report import Ending
 from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
@@ -39,6 +39,7 @@ proxies = ["http://127.0.0.1:10"]
 """
 OTHER = {
     "inbox": "redis://queue/0?inbox=wanted",
+    "archive": "file:pages", "cache": "yes",
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
     "bandwidth": "5Mbit",
@@ -52,7 +53,9 @@ OTHER = {
 WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
-    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"], "reparse": ["shop.py"],
+    "fetch": ["https://shop.example/"],
+    "shell": ["https://shop.example/", "--spider", "shop.py", "-c", "page"],
     "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
@@ -99,6 +102,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for module, name in (
         (run, "run"),
         (work, "work"),
+        (fetch, "fetch"),
         (fleet, "fleet"),
         (lab, "lab"),
         (start, "start"),
@@ -106,11 +110,12 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (push, "push"),
         (serve, "serve"),
         (write, "write"),
+        (reparse, "reparse"),
         (components, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)
     # Children that nobody would use.
-    for module_name in ("trotline.cli.run", "trotline.cli.work"):
+    for module_name in ("trotline.cli.fetch", "trotline.cli.run", "trotline.cli.work"):
         monkeypatch.setattr(importlib.import_module(module_name), "WaitingChild", _Nobody)
 
     def make(command: str, *words: str, env: dict[str, str] | None = None) -> list[Any]:
@@ -134,7 +139,7 @@ class _Nobody:
 
 def _plain(plan: Any) -> Any:
     """Comparable: spiders are loaded anew for every command."""
-    return re.sub(" object at 0x[0-9a-f]+", "", repr(plan))
+    return re.sub(" object at 0x[0-9a-f]+|/trotline-\\w+", "", repr(plan))
 
 
 @pytest.mark.parametrize("command", sorted(USED))
@@ -147,7 +152,7 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     beside = {"TROTLINE_PROXY": OTHER["proxy"]} if setting == "proxy_mode" else {}
     if setting in ("pools", "regions"):
         beside = {"TROTLINE_PROXIES": OTHER["proxies"]}
-    if setting == "proxies" and command == "try":
+    if setting == "proxies" and command in ("try", "shell"):
         # The proxies of another file.
         beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
     if command == "write":

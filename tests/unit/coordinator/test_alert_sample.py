@@ -38,3 +38,16 @@ def test_lanes_that_rest_are_known_from_the_survey(lanes: list[LaneView], now: f
     progress = Progress(waiting=9, leased=0, done=1, dead=0, now=now)
     summary = JobSummary(at=100.0, lanes=surveyor.survey())
     assert _resting(Observation(progress=progress, crew=[], summary=summary)) == said
+
+
+def test_a_survey_of_very_many_lanes_is_good_until_it_should_have_been_repeated_twice() -> None:
+    surveyor = Surveyor()
+    surveyor.add([RESTS, WORKS])
+    summary = JobSummary(at=100.0, took=1.0, lanes=surveyor.survey())
+
+    def resting(now: float) -> str | None:
+        progress = Progress(waiting=9, leased=0, done=1, dead=0, now=now)
+        return _resting(Observation(progress=progress, crew=[], summary=summary))
+
+    assert resting(99 + 2 * summary.every) == ""
+    assert resting(101 + 2 * summary.every) is None

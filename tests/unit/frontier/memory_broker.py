@@ -11,6 +11,7 @@ class MemoryBroker:
     """`down` makes every call fail; `lose_confirm` stores messages and fails nevertheless."""
 
     place = "memory"
+    linger = 0.0
 
     def __init__(self) -> None:
         self.queues: dict[str, deque[bytes]] = defaultdict(deque)

@@ -200,7 +200,14 @@ def test_a_frontier_that_is_always_far_away_is_used_in_the_end():
     slow = [(float(number), number + 0.6, float(number)) for number in range(12)]
 
     assert latest_after(*slow[:8]) < 0
-    assert latest_after(*slow) < 0 < latest_after(*slow, (12.0, 12.4, 12.0))
+    assert latest_after(*slow) == pytest.approx(0.25, abs=0.001)
+    assert latest_after(*slow, (12.0, 12.9, 12.0)) < 0
+
+
+def test_a_process_that_is_suspended_again_and_again_is_late_each_time():
+    frozen = [(float(number), number + 9.0, float(number)) for number in range(0, 200, 10)]
+
+    assert latest_after(*frozen) < -6
 
 
 def test_a_first_reply_has_no_measure_and_counts_from_the_question():

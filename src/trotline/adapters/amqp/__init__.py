@@ -1,10 +1,12 @@
-"""RabbitMQ as the broker of a frontier."""
+"""RabbitMQ as the broker of a frontier, and as an inbox."""
 
 from trotline.model.job import Job
-from trotline.ports.backend import Backend, BrokerOffer, Notice
+from trotline.ports.backend import Backend, BrokerOffer, InboxOffer, Notice
 from trotline.ports.broker import Broker
+from trotline.ports.inbox import Inbox
 
 FORM = "amqp://USER:PASSWORD@HOST/VHOST?books=redis://HOST:PORT/0"
+INBOX_FORM = "amqp://USER:PASSWORD@HOST/VHOST?inbox=QUEUE"
 
 
 def _books(url: str) -> str:
@@ -32,10 +34,25 @@ async def _notices(url: str) -> list[Notice]:
     return await notices(url)
 
 
+def _parse_inbox(text: str) -> str:
+    from trotline.adapters.amqp.inbox_url import parse
+    from trotline.rules.backend_urls import server_url
+
+    parse(text)
+    return server_url(text)
+
+
+def _open_inbox(url: str) -> Inbox:
+    from trotline.adapters.amqp.inbox import AmqpInbox
+
+    return AmqpInbox(url)
+
+
 BACKEND = Backend(
     name="rabbitmq",
     schemes=("amqp", "amqps"),
     local=False,
     extra="rabbitmq",
     broker=BrokerOffer(forms=(FORM,), books=_books, parse=_parse, open=_open, notices=_notices),
+    inbox=InboxOffer(forms=(INBOX_FORM,), parse=_parse_inbox, open=_open_inbox),
 )

@@ -5,18 +5,16 @@ amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST]?books=URL         amqps:// the same w
 `books` is the URL of the frontier that keeps the books, percent-encoded; or as it is, if it comes last.
 """
 
-import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from trotline.adapters.amqp import FORM as _FORM
 from trotline.errors import SettingsError
-from trotline.rules import redaction
+from trotline.rules import broker_urls
 from trotline.rules.backend_urls import server_url
 
 FORM = f'"{_FORM}"'
 PORT, TLS_PORT = 5672, 5671
-_BOOKS = re.compile(r"[?&]books=")
 
 
 class Address(NamedTuple):
@@ -48,43 +46,23 @@ class Address(NamedTuple):
 
 def books_of(url: str) -> str:
     """The URL of the books; ValueError if there is none."""
-    found = _BOOKS.search(url)
-    if found is None:
-        raise ValueError(
-            f"{redaction.place(_without_books(url))!r} names no books: RabbitMQ keeps the tasks that wait, and another"
-            f" frontier what is known of them; write {FORM}"
-        )
-    books = url[found.end() :]
-    if "://" not in books:
-        books = unquote(books.partition("&")[0])
-    if "://" not in books:
-        raise ValueError(f"books= is not the URL of a frontier; write {FORM}")
-    return books
+    return broker_urls.books_of(url, "RabbitMQ", FORM)
 
 
 def with_books(url: str, books: str) -> str:
-    """The URL in its one form: the books come last, percent-encoded; so redaction knows which password is whose."""
-    plain = server_url(_without_books(url))
+    """The URL in its one form; ValueError says what is wrong."""
+    plain = server_url(broker_urls.without_books(url))
     try:
         address_of(plain)
     except SettingsError as error:
         raise ValueError(f"{error.what}; {error.hint}") from None
-    return f"{plain}{'&' if '?' in plain else '?'}books={quote(books, safe='')}"
-
-
-def _without_books(url: str) -> str:
-    found = _BOOKS.search(url)
-    if found is None:
-        return url
-    rest = url[found.end() :]
-    tail = "" if "://" in rest else rest.partition("&")[2]
-    return url[: found.start()] + (f"{url[found.start()]}{tail}" if tail else "")
+    return broker_urls.with_books(plain, books)
 
 
 def address_of(url: str) -> Address:
     """Raises SettingsError, without the password in its text."""
     try:
-        parts = urlsplit(_without_books(url))
+        parts = urlsplit(broker_urls.without_books(url))
         query = dict(parse_qsl(parts.query))
         tls = parts.scheme == "amqps"
         ca = query.pop("ca", "") if tls else ""

@@ -39,6 +39,8 @@ def queue_prefix(job: Job) -> str:
 class AmqpBroker:
     """Implements the Broker port."""
 
+    linger = 0.0
+
     def __init__(self, address: Address, job: Job) -> None:
         self._prefix = queue_prefix(job)
         self._shards = job.shards

@@ -41,6 +41,10 @@ class Line:
         self.generation = 0
         """Counts connections: what is known of queues and unacknowledged messages ends with each."""
 
+    @property
+    def is_open(self) -> bool:
+        return self._channel is not None and not self._channel.is_closed
+
     async def call(self, doing: str, call: Callable[[AbstractChannel], Awaitable[T]], within: Seconds = ANSWER) -> T:
         """Raises FrontierError. A cancelled call closes the connection: its answer would go to another one."""
         try:

@@ -173,7 +173,7 @@ class BrowserFetcher:
         method = METHODS.get(task.method)
         if method is None:
             raise Cut(FailureKind.GUARD, f'the browser-like client has no method {task.method}; use client="plain"')
-        jar = http.jar(task.session)
+        jar = http.jar(task)
         options: dict[str, Any] = {"headers": headers}
         if cookies := _cookies(headers, jar.filter_cookies(url)):
             options["cookies"] = cookies

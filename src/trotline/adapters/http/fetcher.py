@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,7 +20,7 @@ import msgspec
 from aiohttp.abc import AbstractCookieJar
 from yarl import URL
 
-from trotline.adapters.http import response_reader
+from trotline.adapters.http import file_body, response_reader
 from trotline.adapters.http.connections import Names, connector
 from trotline.adapters.http.cookies import Jar, Jars
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
@@ -35,14 +35,19 @@ from trotline.model.account import StoredCookie
 from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.limits import Limits
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, ProxyScheme, Way
+from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.secret import Secret
+from trotline.model.stored_file import FILE_ROUTE, Files, StoredFile
 from trotline.model.task import Task
+from trotline.ports.file_store import FileStore
 from trotline.rules import captive_pages, content_types
 from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of
 
 log = logging.getLogger("trotline.fetch")
+
+T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -52,6 +57,7 @@ SESSIONS = 1_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that may be repeated although the server may have processed the first request."""
 _KNOWN_ORIGINS = 10_000
+_ORDINARY = RouteRequest()
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
 
 
@@ -87,23 +93,36 @@ class HttpFetcher:
         insecure_hosts: Collection[str] = (),
         proxy: Proxy | None = None,
         timings: bool = False,
+        keeps_cookies: bool = True,
+        routes: Mapping[str, RouteRequest] = {},
+        files: Files | None = None,
+        store: FileStore | None = None,
     ) -> None:
         """`cookies` go to `cookie_hosts` and their subdomains (to every host if none is given); `allow`: hosts and
         networks that may be private; content types not in `types` are dropped unread; `tls`: the trusted certificates;
-        certificates are not verified for `insecure_hosts`."""
+        certificates are not verified for `insecure_hosts`; `routes`: what requests of some routes have of their own;
+        `files`: which downloads are accepted; `store`: where they go."""
         self.limits = limits
         self.spider = spider
         try:
             own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
             self._headers = checked({**own, **headers})
             checked({name: value.reveal() for name, value in secret_headers.items()})
+            for route in routes.values():
+                checked(route.headers)
+                checked({name: value.reveal() for name, value in route.secret_headers.items()})
         except Forbidden as error:
             raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
         self._secret_headers = dict(secret_headers)
         self._secret_scope = secret_scope or SecretScope()
         self._reached: dict[str, bool] = {}
         """Origin -> whether it may get the secrets."""
-        self._keeps_cookies = True
+        self._keeps_cookies = keeps_cookies
+        self._routes = dict(routes)
+        self._files = files
+        self._store = store
+        self._dressed_routes = frozenset(n for n, one in routes.items() if one.headers or one.secret_headers)
+        """Routes with headers of their own."""
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=places(allow))
@@ -163,6 +182,7 @@ class HttpFetcher:
         made._guard = Guard(allow_private=True)
         made._names = Names(made._guard, self.limits, slots=self._slots)
         made._origins, made._secret_headers, made._keeps_cookies = {}, {}, False
+        made._routes, made._dressed_routes, made._files, made._store = {}, frozenset(), None, None
         # The type is judged with the target's status.
         made._types = content_types.EVERYTHING
         if gateway.total is not None:
@@ -207,9 +227,15 @@ class HttpFetcher:
         await self._names.vet(URL(task.url, encoded=True))
         return self._own_headers(task)
 
-    def jar(self, session: str) -> AbstractCookieJar:
-        """The cookies that a task with this session sends."""
-        return self._session(name_of(session) if session else "").cookie_jar
+    def jar(self, task: Task) -> AbstractCookieJar:
+        """The cookies that a task sends."""
+        return self._session(self._jar_name(task)).cookie_jar
+
+    def _jar_name(self, task: Task) -> str:
+        if task.session:
+            return name_of(task.session)
+        route = self._routes.get(task.route) if self._routes else None
+        return "" if route is None else route.jar
 
     @property
     def guard(self) -> Guard:
@@ -242,9 +268,16 @@ class HttpFetcher:
         try:
             response = await self._ask(task, watch)
             headers, odd = response_reader.head(response, self.limits)
+            is_file = self._files is not None and task.route == FILE_ROUTE
             if cut_at is None:
-                self.check_type(response.status, response.headers.get("Content-Type", ""))
-            body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
+                self.check_type(response.status, response.headers.get("Content-Type", ""), is_file=is_file)
+            file: StoredFile | None = None
+            if is_file and self._store is not None and self._files is not None and 200 <= response.status < 300:
+                saving = file_body.save(response, self.limits, self._files, self._store, self.turn)
+                file, wire_bytes, notes = await saving
+                body = b""
+            else:
+                body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
             if self.dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
                 self._check_captive(task.url, response, body)
         except FETCH_ERRORS as error:
@@ -269,13 +302,15 @@ class HttpFetcher:
             http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
             timing=watch.timing() if watch else Timing(total=clock() - started),
             notes=odd + notes if odd else notes,
+            file=file,
         )
 
     async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response | Reply:
         """Send the request and wait for the head of the answer."""
         origin, target = self._judged(task.url)
-        session = self._session(name_of(task.session) if task.session else "")
+        session = self._session(self._jar_name(task))
         plain = task.method == "GET" and not (task.headers or task.body or self._secret_headers or watch)
+        plain = plain and task.route not in self._dressed_routes
         if plain and target[:1] == "/" and "#" not in target and not len(session.cookie_jar):
             reply = await self._fast_path.ask(self._connections(), origin, target)
             if reply is not None:
@@ -288,7 +323,8 @@ class HttpFetcher:
         self, task: Task, origin: str, session: aiohttp.ClientSession, watch: Stopwatch | None
     ) -> _Response:
         url = URL(task.url, encoded=True)
-        headers = self._own_headers(task) if task.headers or self._secret_headers else None
+        dressed = task.headers or self._secret_headers or task.route in self._dressed_routes
+        headers = self._own_headers(task) if dressed else None
         forwarder = self._forwarder if url.scheme == "http" else None
         if forwarder is not None and self.dialer is not None:
             await self._names.vet(url)
@@ -356,13 +392,15 @@ class HttpFetcher:
         return origin, text[len(origin) :]
 
     def _own_headers(self, task: Task) -> Mapping[str, str]:
-        """The task's headers, and the spider's secret ones if the URL is one of the spider's own hosts."""
+        """The task's headers, those of its route, and secret ones if the URL is one of the spider's own hosts."""
         given = checked_of_task(task.headers)
-        if not self._secret_headers or not self._may_have_secrets(task.url):
+        route = self._routes.get(task.route, _ORDINARY)
+        if route.headers:
+            given = _under(route.headers, given)
+        if not (self._secret_headers or route.secret_headers) or not self._may_have_secrets(task.url):
             return given
-        names = {name.lower() for name in given}
-        secret = {name: value for name, value in self._secret_headers.items() if name.lower() not in names}
-        return {**{name: value.reveal() for name, value in secret.items()}, **given}
+        secret = _under(self._secret_headers, route.secret_headers)
+        return _under({name: value.reveal() for name, value in secret.items()}, given)
 
     def _may_have_secrets(self, url: str) -> bool:
         end = url.find("/", 8)
@@ -374,22 +412,24 @@ class HttpFetcher:
             known = self._reached[origin] = self._secret_scope.admits(origin)
         return known
 
-    def check_type(self, status: int, content_type: str) -> None:
+    def check_type(self, status: int, content_type: str, *, is_file: bool = False) -> None:
         """Raises `Cut` for an unwanted content type."""
         if 200 <= status < 300:
-            kind = content_types.unwanted(content_type, self._types)
+            types = self._files.types if is_file and self._files is not None else self._types
+            kind = content_types.unwanted(content_type, types)
             if kind:
                 raise Cut(FailureKind.TYPE, f"content type {kind!r} is not wanted")
 
     def _session(self, name: str) -> aiohttp.ClientSession:
         """The session of that name: cookies of its own, shared connections."""
         session = self._sessions.get(name)
-        jar = self._jars.of(name) if name and self._keeps_cookies else None
+        # Jars of routes are of one way out, like the default one.
+        jar = self._jars.of(name) if name and name[0] != "\0" and self._keeps_cookies else None
         if session is not None and jar is not None and session.cookie_jar is not jar:
             self._retire(self._sessions.pop(name))
             session = None
         if session is None:
-            session = self._sessions[name] = self._new_session(jar)
+            session = self._sessions[name] = self._new_session(aiohttp.DummyCookieJar() if name == NO_COOKIES else jar)
             if len(self._sessions) > SESSIONS:
                 self._retire(self._sessions.popitem(last=False)[1])
         elif len(self._sessions) > 1:
@@ -430,6 +470,12 @@ class HttpFetcher:
         if self._connector is None:
             self._connector = connector(self.limits, self._names, slots=self._slots, tls=self.tls, dialer=self.dialer)
         return self._connector
+
+
+def _under(headers: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
+    """Both; those of `other` win, whatever the case of their names."""
+    names = {name.lower() for name in other}
+    return {**{name: value for name, value in headers.items() if name.lower() not in names}, **other}
 
 
 def _forwarder(proxy: Proxy | None) -> URL | None:

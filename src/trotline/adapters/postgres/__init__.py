@@ -16,6 +16,7 @@ from trotline.ports.jobs import Jobs
 from trotline.ports.joint_commit import JointCommit
 from trotline.ports.leadership import Leadership
 from trotline.ports.ledger import Ledger
+from trotline.ports.merge_store import MergeStore
 from trotline.ports.proxy_pools import ProxyPools
 from trotline.ports.shared_cache import SharedCache
 from trotline.ports.sink import Sink
@@ -174,6 +175,12 @@ def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Aw
     return page(url, kind, prefix, after, limit)
 
 
+def _merge(url: str) -> MergeStore:
+    from trotline.adapters.postgres.merge_store import PostgresMergeStore
+
+    return PostgresMergeStore(url)
+
+
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     # Without our own options, which psql does not know.
     place, _, options = url.partition("?")
@@ -215,6 +222,7 @@ BACKEND = Backend(
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        merge=_merge,
         schema=SchemaAdmin(status=_status, upgrade=_upgrade),
         load=_load,
     ),

@@ -113,7 +113,7 @@ VISIT_TYPES = {
     "route": "text", "lane": "text", "worker": "text", "attempt": "integer", "depth": "integer", "parent": "text",
     "found_at": "moment", "proxy": "text", "status": "integer", "took": "double precision", "size": "bigint",
     "verdict": "text", "outcome": "text", "why": "text", "records": "integer", "children": "integer",
-    "moved_to": "text",
+    "moved_to": "text", "archive": "text",
 }  # fmt: skip
 """The columns of the ledger. A moment is sent as a number and stored as a timestamp."""
 
@@ -135,7 +135,7 @@ def _line(visit: VisitRow) -> tuple[Any, ...]:
         signed(visit.fingerprint), _text(visit.route), _text(visit.lane), _text(visit.worker), _small(visit.attempt),
         _small(visit.depth), _text(visit.parent), moment(visit.found_at), _text(visit.proxy), _small(visit.status),
         visit.took, visit.size, _text(visit.verdict), _text(visit.outcome), _text(visit.why), _small(visit.records),
-        _small(visit.children), _text(visit.moved_to),
+        _small(visit.children), _text(visit.moved_to), _text(visit.archive),
     )  # fmt: skip
 
 

@@ -84,6 +84,7 @@ class RedisInbox:
             batches=int(await self._server.ask("ZCARD", self._key("batches"))),
             parked=int(await self._server.ask("XLEN", self._key("parked"))),
             example=_parked(*last[0]) if last else None,
+            deletes_parked=f"redis-cli DEL '{self._key('parked')}'",
         )
 
     async def parked(self, limit: int = 100) -> list[ParkedEntry]:

@@ -7,7 +7,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from trotline.model.time import Seconds, seconds
+from trotline.model.time import Seconds
+from trotline.rules.inbox_urls import split
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 OWN = "trotline:"
@@ -28,15 +29,13 @@ class Address(NamedTuple):
 
 def parse(url: str) -> Address:
     """ValueError says what is wrong."""
-    place, _, query = url.partition("?")
-    words = dict(parse_qsl(query))
-    name, end, idle = words.pop("inbox", ""), words.pop("end", "right"), words.pop("idle", "")
-    trust = words.pop("trust", "no")
-    if not NAME.fullmatch(name) or name.startswith(OWN):
+    options = split(url)
+    if not NAME.fullmatch(options.name) or options.name.startswith(OWN):
         raise ValueError(f"the URL has no inbox name, or an invalid one: letters, digits, . _ : and -. {HINT}")
+    place, _, query = options.server.partition("?")
+    words = dict(parse_qsl(query))
+    end = words.pop("end", "right")
     if end not in ("left", "right"):
         raise ValueError("end= is left (producers use RPUSH) or right (LPUSH)")
-    if trust not in ("yes", "no"):
-        raise ValueError("trust= is yes (producers may set whatever the spider's author may) or no")
     rest = f"?{urlencode(words)}" if words else ""
-    return Address(place + rest, name, end.upper(), seconds(idle) if idle else None, trust == "yes")
+    return Address(place + rest, options.name, end.upper(), options.idle, options.trusted)

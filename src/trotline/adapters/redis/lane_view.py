@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.layouts import JobBounds, LanePaceReply, LaneRow, unflatten
+from trotline.adapters.redis.layouts import LANE_FIGURES, JobBounds, LanePaceReply, LaneRow, unflatten
 from trotline.model.job import LanePace, LaneView, State
 from trotline.model.pace import Pace
 from trotline.model.time import Moment
-from trotline.rules.pace import Bounds, pace_of
+from trotline.rules.pace import UNCAPPED, Bounds, pace_of
+from trotline.rules.stored_values import bounded
 
 HEAD = struct.Struct("<BBB")
 LEVEL = struct.Struct("<iI")
@@ -32,6 +33,9 @@ class LaneRecord(msgspec.Struct, frozen=True):
     """Parities of further levels: even (0), odd (1)."""
 
 
+_ALL_LEVELS = LaneRecord(())
+
+
 def read_lane(packed: bytes) -> LaneRecord:
     """Invalid bytes are read as no levels: job_lanes.lua repairs the lane when it is used."""
     if len(packed) < HEAD.size:
@@ -45,23 +49,24 @@ def read_lane(packed: bytes) -> LaneRecord:
 
 
 def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
-    """The lanes of a reply of list_waiting_lanes.lua."""
-    for row in unflatten(LaneRow, reply):
-        rests_for = max(0.0, float(row.rest_until) - now)
+    """The lanes of a reply of list_waiting_lanes.lua; a record only of lanes with very many levels."""
+    for lane, figures, why, own in zip(*[iter(reply)] * len(LaneRow._fields), strict=True):
+        state, leased, waiting, concurrency, interval, until, latency, trouble, credit = LANE_FIGURES.unpack(figures)
+        rests_for = until - now if until > now else 0.0
         view = LaneView(
-            lane=row.lane.decode(errors="replace"),
-            waiting=row.waiting,
-            leased=row.leased,
-            interval=float(row.interval),
+            lane=lane.decode(errors="replace"),
+            waiting=bounded(int(waiting)),
+            leased=leased,
+            interval=interval,
             rests_for=rests_for,
-            why=row.why.decode(errors="replace") if rests_for else "",
-            state=STATES[row.state],
-            concurrency=row.concurrency,
-            latency=float(row.latency),
-            trouble=float(row.trouble),
-            retry_credit=float(row.credit) if row.credit else None,
+            why=why.decode(errors="replace") if rests_for else "",
+            state=STATES[state],
+            concurrency=concurrency,
+            latency=latency,
+            trouble=trouble,
+            retry_credit=credit if credit != UNCAPPED else None,
         )
-        yield view, read_lane(row.own) if row.own else LaneRecord(())
+        yield view, read_lane(own) if own else _ALL_LEVELS
 
 
 def lane_pace(lane: str, reply: Sequence[bytes], now: Moment) -> LanePace:

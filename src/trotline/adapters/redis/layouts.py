@@ -194,22 +194,34 @@ class ProgressReply(NamedTuple):
 
 
 class LaneRow(NamedTuple):
-    """One lane of list_waiting_lanes.lua and list_leased_lanes.lua; flat."""
+    """One lane of list_waiting_lanes.lua and its neighbours (lane_view.lua); flat."""
 
     lane: bytes
+    figures: bytes
+    """See LaneFigures."""
+    why: bytes
     own: bytes
-    """The job's packed lane, or empty."""
+    """The job's packed lane if it has more levels than there is room for, or empty."""
+
+
+class LaneFigures(NamedTuple):
+    """Packed: a hundred thousand lanes are read at once, and text would cost three times as much."""
+
     state: int
     leased: int
-    interval: bytes
-    rest_until: bytes
-    why: bytes
-    waiting: int
+    waiting: float
     concurrency: int
-    latency: bytes
-    trouble: bytes
-    credit: bytes
-    """Empty: retries are not capped."""
+    interval: float
+    rest_until: float
+    latency: float
+    trouble: float
+    credit: float
+    """UNCAPPED (rules/pace.py): retries are not capped."""
+
+
+LANE_COUNTS = struct.Struct("<BId")
+LANE_PACE = struct.Struct("<Iddddd")
+LANE_FIGURES = struct.Struct(LANE_COUNTS.format + LANE_PACE.format[1:])
 
 
 class WorkerRow(NamedTuple):

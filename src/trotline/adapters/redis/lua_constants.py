@@ -129,6 +129,8 @@ _FORMS: dict[str, Value] = {
     "SHARED_BYTES": layouts.SHARED_LANE.size,
     "CALM_FORM": _form(layouts.CALM_LANE),
     "CALM_BYTES": layouts.CALM_LANE.size,
+    "VIEW_COUNTS_FORM": _form(layouts.LANE_COUNTS),
+    "VIEW_PACE_FORM": _form(layouts.LANE_PACE),
     "BOUNDS_FORM": _form(layouts.BOUNDS),
     "BOUNDS_BYTES": layouts.BOUNDS.size,
     "JOB_BOUNDS_FORM": _form(layouts.JOB_BOUNDS),

@@ -14,6 +14,7 @@ from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, S
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.ledger import Ledger
+from trotline.ports.merge_store import MergeStore
 from trotline.ports.proxy_pools import ProxyPools
 from trotline.ports.sink import Sink
 from trotline.rules import redaction
@@ -92,6 +93,12 @@ def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Aw
     return page(path_of(url), kind, prefix, after, limit)
 
 
+def _merge(url: str) -> MergeStore:
+    from trotline.adapters.sqlite.merge_store import SqliteMergeStore
+
+    return SqliteMergeStore(path_of(url))
+
+
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     from trotline.adapters.sqlite.sink_views import identifier, is_keyword, view_name
 
@@ -129,6 +136,7 @@ BACKEND = Backend(
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        merge=_merge,
         load=_load,
     ),
     table=_table,

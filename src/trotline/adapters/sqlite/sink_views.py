@@ -9,7 +9,10 @@ from contextlib import closing
 
 MOST_COLUMNS = 200
 LONGEST_NAME = 100
-_TAKEN = {"records", "history", "fields", "visits", "row_counts"}
+_TAKEN = {
+    "records", "history", "fields", "visits", "row_counts", "things", "merged", "merge_sources", "merge_keys",
+    "merge_links", "merge_verdicts", "merge_state",
+}  # fmt: skip
 _ENVELOPE = {
     "_site": "site",
     "_key": "key",

@@ -9,9 +9,10 @@ from msgspec import Meta
 from trotline.commands.trace import ledger_at, trace
 from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Job
-from trotline.model.queue_job import routes
+from trotline.model.queue_job import is_scrapy, routes
 from trotline.model.time import Seconds
 from trotline.rules import redaction
+from trotline.rules.scrapy_identity import of_url
 from trotline.rules.url_history import Facts
 from trotline.web.api.types import JobPath, Url
 from trotline.web.errors import Refused
@@ -73,7 +74,10 @@ async def look_up(call: Call, url: str, *, alone: bool, limit: int) -> Traced:
     sink = site.plan.settings.sink_of(job.spider)
     async with site.index.opened(job.id) as opened, ledger_at(sink) as ledger, asyncio.timeout(TRACE_WITHIN):
         known = routes(job)
-        facts = await trace(url, job.id, opened.console, ledger, spider, routes=known, alone=alone, limit=limit)
+        more = of_url(url) if is_scrapy(job) else {}
+        facts = await trace(
+            url, job.id, opened.console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit
+        )
     return Traced(job, facts, ledger is not None, spider is not None)
 
 

@@ -78,7 +78,7 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
     progress, view = snapshot.progress, snapshot.view
     if progress is None:
         return Line(view=view, bar=[], spark="", eta="", ended_share=None)
-    points = await site.figures.series(job.id) if progress.finished_at is None else ()
+    points = snapshot.points if progress.finished_at is None else ()
     recent = thinned([point for point in points if point.at >= progress.now - 600], _SPARK)
     return Line(
         view=view,

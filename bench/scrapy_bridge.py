@@ -1,0 +1,98 @@
+"""What a page costs a Scrapy process: plain, on the bridge, and with scrapy-redis; and what it costs the Redis server.
+
+    python -m bench.scrapy_bridge --pages 2000 --rounds 3
+
+The same spider each time, in one process, over pages with 20 links of which most are known. CPU time of the Scrapy
+process between the opening and the closing of the spider, all threads; CPU time of the Redis server by its own account.
+Ratios are what counts: the figures of a busy machine are not comparable with those of another one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from trotline.testing.redis_server import DEBIAN, RedisServer, redis
+
+HERE = Path(__file__).parent
+SPIDER = HERE / "scrapy_peers" / "tree_spider.py"
+SITE = HERE / "scrapy_peers" / "tree_site.py"
+PLAIN, BRIDGE, PEER = "plain Scrapy", "Trotline add-on", "scrapy-redis"
+
+
+def words(mode: str, url: str) -> list[str]:
+    if mode == BRIDGE:
+        return ['ADDONS={"trotline.bridges.scrapy.Addon": 500}', f"TROTLINE={url}"]
+    if mode == PEER:
+        return [
+            "SCHEDULER=scrapy_redis.scheduler.Scheduler",
+            "DUPEFILTER_CLASS=scrapy_redis.dupefilter.RFPDupeFilter",
+            f"REDIS_URL={url}",
+        ]
+    return []
+
+
+@contextmanager
+def site(pages: int) -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, str(SITE), str(pages)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def server_cpu(server: RedisServer) -> float:
+    text = server.command("INFO", "cpu").decode()
+    lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return float(lines["used_cpu_user"]) + float(lines["used_cpu_sys"])
+
+
+def measured(mode: str, pages: int, concurrency: int) -> tuple[float, float]:
+    """Milliseconds of CPU per page: of the process, and of the server."""
+    with redis(DEBIAN) as server, site(pages) as url:
+        limits = [f"CONCURRENT_REQUESTS={concurrency}", f"CONCURRENT_REQUESTS_PER_DOMAIN={concurrency}"]
+        options = [word for one in (*words(mode, server.url), *limits) for word in ("-s", one)]
+        before = server_cpu(server)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "scrapy", "runspider", str(SPIDER), *options],
+            env={**os.environ, "SITE": url}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        told = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not told:
+            raise SystemExit(f"{mode} failed:\n{done.stderr[-3000:]}")
+        found = json.loads(told[-1])
+        if found["pages"] != pages:
+            raise SystemExit(f"{mode} visited {found['pages']} of {pages} pages:\n{done.stderr[-3000:]}")
+        return found["cpu"] * 1000 / pages, (server_cpu(server) - before) * 1000 / pages
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--concurrency", type=int, default=16)
+    given = parser.parse_args()
+    found: dict[str, list[tuple[float, float]]] = {PLAIN: [], BRIDGE: [], PEER: []}
+    for _ in range(given.rounds):
+        # In turns: what else the machine does falls on all of them.
+        for mode, results in found.items():
+            results.append(measured(mode, given.pages, given.concurrency))
+    medians = {mode: tuple(map(median, zip(*results, strict=True))) for mode, results in found.items()}
+    base = medians[PLAIN][0]
+    print(f"{given.pages:,} pages, median of {given.rounds}")
+    print(f"{'':16} {'CPU per page':>13} {'x plain':>8} {'Redis CPU per page':>19}")
+    for mode, (process, server) in medians.items():
+        print(f"{mode:16} {process:10.2f} ms {process / base:7.2f}x {server * 1000:15.0f} us")
+    bridge, peer = medians[BRIDGE][1], medians[PEER][1]
+    print(f"Redis CPU per page: 1/{peer / bridge:.1f} of scrapy-redis")
+
+
+if __name__ == "__main__":
+    main()

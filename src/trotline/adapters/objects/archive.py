@@ -1,0 +1,165 @@
+"""An archive over whole objects. Implements `ports.archive.Archive`.
+
+open/WRITER/00000007.warc.gz         one per group commit: durable before the pages are settled
+warc/DAY/FROM-TO-WRITER.warc.gz      those of one writer rolled into one, by size and by time
+warc/DAY/FROM-TO-WRITER.cdxj         its index; written last, so a file with an index is whole
+
+An object cannot be appended to, and is there whole or not at all: so a crash leaves no torn record, and no multipart
+upload is ever begun.
+"""
+
+import asyncio
+import re
+import time
+from collections import ChainMap
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, TypedDict
+from uuid import uuid4
+
+import msgspec
+
+from trotline.adapters.objects import check, retention
+from trotline.adapters.objects.reader import Reader
+from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
+from trotline.adapters.objects.store import ObjectStore
+from trotline.errors import ArchiveError
+from trotline.model.archive import (
+    ArchiveCheck,
+    ArchiveCut,
+    ArchivedPage,
+    ArchiveEntry,
+    ArchiveQuery,
+    Capture,
+    CaptureKind,
+)
+from trotline.model.limits import MIB
+from trotline.model.time import Moment, Seconds
+from trotline.rules import warc
+from trotline.rules.archive_urls import ArchiveUrl
+
+ROLL_SIZE = 64 * MIB
+"""Open objects of one writer are rolled into one file from this size on."""
+_SMALL = 512 * 1024
+"""Bytes of a batch that is packed at once, within two milliseconds: a thread would cost as much."""
+ROLL_TIME: Seconds = 900.0
+"""And after this time."""
+
+
+class _Rolls(TypedDict, total=False):
+    roll_size: int
+    roll_time: Seconds
+
+
+def rolls(url: ArchiveUrl) -> _Rolls:
+    """What its options say about rolling."""
+    found: _Rolls = {}
+    if url.roll_size is not None:
+        found["roll_size"] = url.roll_size
+    if url.roll_time is not None:
+        found["roll_time"] = url.roll_time
+    return found
+
+
+class _Batch(NamedTuple):
+    data: bytes
+    entries: list[ArchiveEntry]
+    """Their offsets are those in `data`."""
+    new: dict[str, warc.First]
+
+
+class ObjectArchive:
+    """One writer (`writer`: its name), and any number of readers."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        writer: str = "",
+        *,
+        roll_size: int = ROLL_SIZE,
+        roll_time: Seconds = ROLL_TIME,
+        clock: Callable[[], Seconds] = time.monotonic,
+    ) -> None:
+        # Of this process only: objects of an earlier one of the same name are never written over.
+        name = re.sub(r"[^A-Za-z0-9.]+", "_", writer).strip("._")[:80]
+        self._writer = f"{name or 'writer'}_{uuid4().hex[:12]}"
+        self._store = store
+        self._reader = Reader(store)
+        self._roller = Roller(store)
+        self._roll_size = roll_size
+        self._roll_time = roll_time
+        self._clock = clock
+        self._open = OpenFile()
+        self._number = 0
+        self._rolling: asyncio.Task[None] | None = None
+        self._failed_roll: ArchiveError | None = None
+
+    async def open(self) -> None:
+        await self._store.check()
+
+    async def write(self, batch: Sequence[Capture]) -> None:
+        if not batch:
+            return
+        known = self._open.bodies
+        is_small = sum([len(capture.body) for capture in batch]) < _SMALL
+        packed = _packed(batch, known) if is_small else await asyncio.to_thread(_packed, batch, known)
+        name = f"{OPEN}/{self._writer}/{self._number:08d}.warc.gz"
+        # The same name again after an error: the object may be there although no answer came.
+        await self._store.put(name, packed.data)
+        self._number += 1
+        self._open.add(name, packed.data, packed.entries, packed.new, self._clock())
+        if self._open.size >= self._roll_size or self._clock() - self._open.since >= self._roll_time:
+            self._roll()
+
+    def _roll(self) -> None:
+        """In the background. While one is under way, small objects collect."""
+        if self._rolling is not None and not self._rolling.done():
+            return
+        full, self._open = self._open, OpenFile()
+        self._rolling = asyncio.create_task(self._roll_now(full))
+
+    async def _roll_now(self, full: OpenFile) -> None:
+        try:
+            await self._roller.roll(self._writer, full)
+        except ArchiveError as error:
+            # Nothing is lost: the small objects stay, and are found. `tidy` rolls them later.
+            self._failed_roll = error
+
+    def entries(self, wanted: ArchiveQuery) -> AsyncIterator[ArchiveEntry]:
+        return self._reader.entries(wanted)
+
+    async def read(self, entry: ArchiveEntry) -> ArchivedPage:
+        return await self._reader.read(entry)
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
+        return self._reader.pages(wanted, part, parts)
+
+    async def check(self) -> ArchiveCheck:
+        return await check.check(self._store)
+
+    async def prune(self, before: Moment, *, dry_run: bool = False) -> ArchiveCut:
+        return await retention.prune(self._store, before, dry_run=dry_run)
+
+    async def tidy(self, now: Moment) -> int:
+        return await self._roller.tidy(now, but=self._writer)
+
+    async def close(self) -> None:
+        if self._rolling is not None:
+            await asyncio.gather(self._rolling, return_exceptions=True)
+            self._rolling = None
+        full, self._open = self._open, OpenFile()
+        if full.names:
+            await self._roll_now(full)
+        await self._store.close()
+
+
+def _packed(batch: Sequence[Capture], known: dict[str, warc.First]) -> _Batch:
+    data, entries, new, at = [], list[ArchiveEntry](), dict[str, warc.First](), 0
+    bodies = ChainMap(new, known)
+    for capture in batch:
+        written = warc.encode(capture, bodies)
+        entries.append(msgspec.structs.replace(written.entry, offset=at))
+        if capture.kind is CaptureKind.RESPONSE and not written.entry.is_revisit:
+            new[written.entry.digest] = warc.First(written.entry.url, warc.date_of(capture.at))
+        data.append(written.data)
+        at += len(written.data)
+    return _Batch(b"".join(data), entries, new)

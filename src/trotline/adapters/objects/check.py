@@ -1,0 +1,90 @@
+"""`trotline archive verify`: reads everything, and says what is damaged."""
+
+import msgspec
+
+from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
+from trotline.adapters.objects.store import ObjectStore, StoredObject
+from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
+from trotline.rules import cdxj, warc
+
+
+class _Finding:
+    def __init__(self) -> None:
+        self.files = 0
+        self.captures = set[str]()
+        self.damages: list[ArchiveDamage] = []
+        self.size = 0
+
+    def damaged(self, file: str, what: str, offset: int = 0) -> None:
+        self.damages.append(ArchiveDamage(file=file, offset=offset, what=what))
+
+
+async def check(store: ObjectStore) -> ArchiveCheck:
+    found = _Finding()
+    rolled = await store.listed(ROLLED)
+    indexes = {one.name for one in rolled if span_of(one.name) is not None}
+    for one in rolled:
+        if one.name.endswith(FILE) and one.name.removesuffix(FILE) + INDEX in indexes:
+            await _check_file(store, one, found)
+        elif one.name not in indexes and not one.name.endswith(FILE):
+            found.damaged(one.name, "it is not a file of an archive")
+    for name in sorted(indexes - {one.name.removesuffix(FILE) + INDEX for one in rolled if one.name.endswith(FILE)}):
+        found.damaged(name, "the file of this index is missing")
+    bodies: dict[str, set[str]] = {}
+    for one in await store.listed(OPEN):
+        data = await _get(store, one)
+        if data is not None:
+            writer = one.name.split("/")[1]
+            _check_records(one.name, data, found, bodies.setdefault(writer, set()))
+    return ArchiveCheck(files=found.files, captures=len(found.captures), size=found.size, damages=tuple(found.damages))
+
+
+async def _get(store: ObjectStore, one: StoredObject) -> bytes | None:
+    try:
+        return await store.get(one.name)
+    except KeyError:
+        # Rolled or pruned since it was listed.
+        return None
+
+
+async def _check_file(store: ObjectStore, one: StoredObject, found: _Finding) -> None:
+    data = await _get(store, one)
+    if data is None:
+        return
+    there = _check_records(one.name, data, found, set())
+    index = one.name.removesuffix(FILE) + INDEX
+    try:
+        listed = {entry.id: entry for entry in cdxj.read(await store.get(index), one.name)}
+    except (KeyError, ValueError) as error:
+        found.damaged(index, f"its index cannot be read: {error}")
+        return
+    for entry in there:
+        said = listed.pop(entry.id, None)
+        if said is None:
+            found.damaged(one.name, f"the index does not have {entry.url}", entry.offset)
+        elif (said.offset, said.length, said.digest) != (entry.offset, entry.length, entry.digest):
+            found.damaged(one.name, f"the index has another place for {entry.url}", entry.offset)
+    for said in listed.values():
+        found.damaged(one.name, f"{said.url} is in the index and not in the file", said.offset)
+
+
+def _check_records(name: str, data: bytes, found: _Finding, bodies: set[str]) -> list[ArchiveEntry]:
+    entries, at = [], 0
+    found.files += 1
+    found.size += len(data)
+    try:
+        for offset, length, record in warc.records(data):
+            at = offset + length
+            entry = warc.capture_of(record)
+            if entry is None:
+                continue
+            entries.append(msgspec.structs.replace(entry, file=name, offset=offset, length=length))
+            if entry.is_revisit and entry.digest not in bodies:
+                found.damaged(name, f"the body that {entry.url} refers to is not in its file", offset)
+            elif not entry.is_revisit:
+                warc.page_of(entry, record)
+                bodies.add(entry.digest)
+            found.captures.add(entry.id)
+    except warc.Bad as error:
+        found.damaged(name, str(error), at)
+    return entries

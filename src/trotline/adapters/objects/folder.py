@@ -1,0 +1,130 @@
+"""The files of an archive in a folder of this machine."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+from trotline.adapters.objects.store import StoredObject
+from trotline.errors import ArchiveFileFails
+from trotline.model.time import Seconds
+
+T = TypeVar("T")
+
+_PART = ".part"
+"""Ending of a file that is being written."""
+_ABANDONED: Seconds = 86_400.0
+"""A file that was being written so long ago: its process has died."""
+
+
+class FolderStore:
+    """An object is a file: written beside its place, synced, then renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+
+    async def check(self) -> None:
+        await self._in_thread(self._check)
+
+    async def put(self, name: str, data: bytes) -> None:
+        await self._in_thread(lambda: self._put(name, data))
+
+    async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        return await self._in_thread(lambda: self._get(name, start, length))
+
+    async def listed(self, prefix: str) -> list[StoredObject]:
+        return await self._in_thread(lambda: sorted(self._list(prefix)))
+
+    async def delete(self, names: Sequence[str]) -> None:
+        await self._in_thread(lambda: self._delete(names))
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(work)
+        except OSError as error:
+            raise ArchiveFileFails(
+                f"{self._folder} cannot be used as an archive: {error.strerror or error}",
+                hint="Make room on the disk, or give the folder to the user of this process.",
+            ) from error
+
+    def _path(self, name: str) -> Path:
+        if ".." in name.split("/") or name.startswith("/"):
+            raise KeyError(name)
+        return self._folder / name
+
+    def _check(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        probe = self._folder / f".{uuid4().hex}{_PART}"
+        probe.write_bytes(b"")
+        now = probe.stat().st_mtime
+        probe.unlink()
+        for part in self._folder.rglob(f".*{_PART}"):
+            with contextlib.suppress(FileNotFoundError):
+                if part.stat().st_mtime < now - _ABANDONED:
+                    part.unlink()
+
+    def _put(self, name: str, data: bytes) -> None:
+        try:
+            self._put_once(name, data)
+        except FileNotFoundError:
+            # Another process has removed the empty folder meanwhile.
+            self._put_once(name, data)
+
+    def _put_once(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{uuid4().hex}{_PART}")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        _sync(path.parent)
+
+    def _get(self, name: str, start: int, length: int | None) -> bytes:
+        try:
+            with self._path(name).open("rb") as file:
+                file.seek(start)
+                return file.read(-1 if length is None else length)
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
+    def _list(self, prefix: str) -> list[StoredObject]:
+        found = []
+        for folder, _, names in os.walk(self._path(prefix)):
+            for name in names:
+                if name.startswith("."):
+                    continue
+                path = Path(folder) / name
+                with contextlib.suppress(FileNotFoundError):
+                    about = path.stat()
+                    found.append(StoredObject(path.relative_to(self._folder).as_posix(), about.st_size, about.st_mtime))
+        return found
+
+    def _delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            path = self._path(name)
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                # Only if it is empty now.
+                path.parent.rmdir()
+
+
+def _sync(folder: Path) -> None:
+    """The name of a new file is durable when its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

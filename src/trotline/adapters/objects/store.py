@@ -1,0 +1,36 @@
+"""What an archive needs of the place that holds its files."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from trotline.model.time import Moment
+
+
+class StoredObject(NamedTuple):
+    name: str
+    size: int
+    modified: Moment
+    """By the clock of the place."""
+
+
+class ObjectStore(Protocol):
+    """Whole objects by name. A `put` that returned is durable; one that did not leaves the whole object or none. Every
+    verb raises `ArchiveUnreachable`; an object that is missing is a `KeyError`."""
+
+    async def check(self) -> None:
+        """Can it be used? Says so before any page is fetched."""
+        ...
+
+    async def put(self, name: str, data: bytes) -> None: ...
+
+    async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
+
+    async def listed(self, prefix: str) -> list[StoredObject]:
+        """Sorted by name."""
+        ...
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Missing ones are no error."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,184 @@
+"""The things of a merge, in the sink's PostgreSQL schema."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from trotline.adapters.postgres import merge_statements as sql
+from trotline.adapters.postgres import migrate
+from trotline.adapters.postgres.errors import plain_errors
+from trotline.adapters.postgres.export_reader import no_tables
+from trotline.adapters.postgres.pool import Connection, Connections
+from trotline.adapters.postgres.sink_url import Address, parse
+from trotline.errors import MergeRaced
+from trotline.model.merge import (
+    Identity,
+    Link,
+    MergeChange,
+    MergeTotals,
+    Review,
+    Source,
+    SourceView,
+    Thing,
+    ThingView,
+    Verdict,
+    source_id,
+)
+from trotline.model.time import Seconds
+
+_WITHIN: Seconds = 600.0
+"""Of one statement: a step changes tens of thousands of rows."""
+
+
+class PostgresMergeStore:
+    """M1 to M7 (`ports.merge_store`). The tables are those of the sink's migrations."""
+
+    def __init__(self, url: str | Address) -> None:
+        self._address = parse(url) if isinstance(url, str) else url
+        self._connections = Connections(self._address, "trotline merge")
+        self._ready = False
+
+    async def open(self) -> None:
+        with plain_errors(self._address, "merge the rows of"):
+            if not await self._there():
+                raise no_tables(self._address)
+
+    async def version(self) -> int:
+        found = await self._fetch("SELECT version FROM {s}.merge_state")
+        return int(found[0][0]) if found else 0
+
+    async def rule(self) -> int:
+        found = await self._fetch("SELECT rule FROM {s}.merge_state")
+        return int(found[0][0]) if found else 0
+
+    async def changed(self, rule: int, kinds: Sequence[str], after: Identity, limit: int) -> list[Source]:
+        found = await self._fetch(sql.CHANGED, rule, *after, list(kinds), limit)
+        return [Source(source_id(*row[:3]), *row) for row in found]
+
+    async def gone(self, limit: int) -> list[int]:
+        return [one for (one,) in await self._fetch(sql.GONE, limit)]
+
+    async def sources(self, ids: Collection[int]) -> list[Source]:
+        return [Source(*row) for row in await self._fetch(sql.SOURCES, list(ids))]
+
+    async def keys(self, ids: Collection[int]) -> dict[int, list[int]]:
+        return _grouped(await self._fetch(sql.KEYS, list(ids)))
+
+    async def count(self, keys: Collection[int]) -> dict[int, int]:
+        return dict(await self._fetch(sql.COUNT, list(keys)))
+
+    async def members(self, keys: Collection[int]) -> dict[int, list[int]]:
+        return _grouped(await self._fetch(sql.MEMBERS, list(keys)))
+
+    async def links(self, ids: Collection[int]) -> list[Link]:
+        return [Link(*row) for row in await self._fetch(sql.LINKS, list(ids))]
+
+    async def verdicts(self) -> list[Verdict]:
+        return [Verdict(*row) for row in await self._fetch(sql.VERDICTS)]
+
+    async def apply(self, change: MergeChange) -> None:
+        with plain_errors(self._address, "merge the rows of"):
+            async with self._connections.transaction(within=_WITHIN, statements=10) as connection:
+                if await connection.fetchval(self._of(sql.NEXT_VERSION), change.version, change.rule) is None:
+                    raise MergeRaced("another merge has changed the things meanwhile", hint="It is computed again.")
+                await self._apply(connection, change)
+
+    async def decide(self, verdicts: Sequence[Verdict]) -> None:
+        if not verdicts:
+            return
+        concerned = sorted({one for verdict in verdicts for one in verdict[:2]})
+        with plain_errors(self._address, "merge the rows of"):
+            async with self._connections.transaction() as connection:
+                await connection.fetchval(self._of(sql.NEXT_VERSION), None, None)
+                await connection.execute(self._of(sql.PUT_VERDICTS), *zip(*sorted(set(verdicts)), strict=True))
+                await connection.execute(self._of(sql.TOUCH), concerned)
+
+    async def thing(self, name: str) -> ThingView | None:
+        found = await self._fetch(sql.THING, name)
+        if not found:
+            return None
+        rows = await self._fetch(sql.VIEWS + " WHERE m.thing = $1 ORDER BY m.site, m.key", name)
+        [[_, kind, data, provenance]] = found
+        return ThingView(id=name, kind=kind, data=data, provenance=provenance, sources=tuple(map(_view, rows)))
+
+    async def review(self, limit: int) -> list[Review]:
+        pairs = await self._fetch(sql.REVIEW, limit)
+        ids = list({one for a, b, _ in pairs for one in (a, b)})
+        views = {row[0]: _view(row) for row in await self._fetch(sql.VIEWS + " WHERE m.id = ANY ($1::bigint[])", ids)}
+        return [Review(a=views[a], b=views[b], score=score) for a, b, score in pairs]
+
+    async def totals(self) -> MergeTotals:
+        found = await self._fetch(sql.TOTALS)
+        if not found:
+            return MergeTotals()
+        sources, things, merged, review = found[0]
+        return MergeTotals(sources=sources, things=things, merged=merged, review=review)
+
+    async def finish(self) -> None:
+        """Nothing to do: the view `merged` shows what is there."""
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    def _of(self, question: str) -> str:
+        return question.replace("{s}", self._address.quoted)
+
+    async def _there(self) -> bool:
+        if not self._ready:
+            self._ready = await migrate.has_tables(self._connections, self._address)
+        return self._ready
+
+    async def _fetch(self, question: str, *arguments: Any) -> list[Any]:
+        """Reads only; nothing where there are no tables."""
+        with plain_errors(self._address, "merge the rows of"):
+            if not await self._there():
+                return []
+            async with self._connections.transaction(within=_WITHIN) as connection:
+                found: list[Any] = await connection.fetch(self._of(question), *arguments)
+        return found
+
+    async def _apply(self, connection: Connection, change: MergeChange) -> None:
+        replaced = [*change.gone, *(source.id for source in change.sources if source.merged)]
+        if replaced:
+            await connection.execute(self._of(sql.FORGET_KEYS), replaced)
+            await connection.execute(self._of(sql.FORGET_LINKS), replaced)
+        thing_of = {one: thing.id for thing in change.things for one in thing.sources}
+        await connection.execute(self._of(sql.FORGET_THINGS), [*change.gone, *thing_of])
+        await connection.execute(self._of(sql.FORGET_SOURCES), list(change.gone))
+        put = [(s.id, s.site, s.kind, s.key, s.seen_at, thing_of[s.id]) for s in change.sources]
+        if put:
+            await connection.execute(self._of(sql.PUT_SOURCES), *zip(*put, strict=True), change.rule)
+        read = {source.id for source in change.sources}
+        if moved := [(one, thing) for one, thing in thing_of.items() if one not in read]:
+            await connection.execute(self._of(sql.MOVE_SOURCES), *zip(*moved, strict=True))
+        if keys := sorted((key, source) for source, some in change.keys.items() for key in some):
+            await connection.execute(self._of(sql.PUT_KEYS), *zip(*keys, strict=True))
+        if change.links:
+            await connection.execute(self._of(sql.PUT_LINKS), *zip(*change.links, strict=True))
+        if change.things:
+            await connection.execute(self._of(sql.PUT_THINGS), *zip(*map(_thing_row, change.things), strict=True))
+
+
+def _grouped(pairs: Sequence[Any]) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    for one, other in pairs:
+        groups.setdefault(one, []).append(other)
+    return groups
+
+
+def _view(row: Any) -> SourceView:
+    number, site, key, url, thing, data = row
+    return SourceView(id=number, site=site, key=key, url=url, thing=thing, data=data)
+
+
+def _thing_row(thing: Thing) -> tuple[Any, ...]:
+    return (
+        thing.id,
+        thing.kind,
+        thing.data,
+        thing.provenance,
+        len(thing.sources),
+        # A site's name has no line break.
+        "\n".join(thing.sites),
+        thing.first_seen_at,
+        thing.seen_at,
+    )

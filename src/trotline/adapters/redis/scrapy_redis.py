@@ -1,0 +1,68 @@
+"""The keys of scrapy-redis: its queue is taken over, and its filter copied, while its workers may still run."""
+
+from collections.abc import AsyncIterator
+
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.server import Server
+
+BATCH = 500
+_TAKEN = "trotline-import"
+IMPORTED = "imported"
+
+
+class ScrapyRedisKeys:
+    def __init__(self, url: str, queue: str, seen: str) -> None:
+        """`queue`: the key of its requests; `seen`: that of its duplicate filter."""
+        self._server = Server(connect(url))
+        self.queue, self.seen = queue, seen
+        self.taken = f"{self.queue}:{_TAKEN}"
+        self.refused = f"{self.queue}:trotline-refused"
+        self.imported = f"{self.seen}:{IMPORTED}"
+
+    async def take(self) -> bool:
+        """Rename the queue: what its workers add from now on is in a new one. False: there is nothing to take.
+
+        What an earlier import has left is taken first."""
+        if await self._server.ask("EXISTS", self.taken):
+            return True
+        if not await self._server.ask("EXISTS", self.queue):
+            return False
+        return bool(await self._server.ask("RENAMENX", self.queue, self.taken))
+
+    async def copy_filter(self) -> int:
+        """Its workers may delete it when they end. The number of its members."""
+        if await self._server.ask("EXISTS", self.seen):
+            await self._server.ask("COPY", self.seen, self.imported, "REPLACE")
+        return int(await self._server.ask("SCARD", self.imported))
+
+    async def entries(self) -> list[bytes]:
+        """Some of the requests that were taken; empty: there are no more."""
+        if await self._is_list():
+            return list(await self._server.ask("LRANGE", self.taken, 0, BATCH - 1))
+        return list(await self._server.ask("ZRANGE", self.taken, 0, BATCH - 1))
+
+    async def done(self, entries: list[bytes], refused: list[bytes]) -> None:
+        """They are with the frontier; those that are refused are kept in a list."""
+        if refused:
+            await self._server.ask("RPUSH", self.refused, *refused)
+        if await self._is_list():
+            # Repeated after a lost reply it would remove others.
+            trim = ("LTRIM", self.taken, len(entries), -1)
+            await self._server.plain(lambda: self._server.client.execute_command(*trim), again=False)
+        else:
+            await self._server.ask("ZREM", self.taken, *entries)
+
+    async def members(self) -> AsyncIterator[list[bytes]]:
+        """The fingerprints of the imported filter."""
+        cursor = 0
+        while True:
+            cursor, found = await self._server.ask("SSCAN", self.imported, cursor, "COUNT", 1000)
+            yield found
+            if not int(cursor):
+                return
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def _is_list(self) -> bool:
+        return bool(await self._server.ask("TYPE", self.taken) == b"list")

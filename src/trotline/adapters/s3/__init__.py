@@ -1,0 +1,32 @@
+"""Archives on S3 and on servers that speak its protocol."""
+
+from trotline.ports.archive import Archive
+from trotline.ports.backend import ArchiveOffer, Backend
+from trotline.rules import archive_urls
+
+OPTIONS = ("endpoint", "region", "credentials")
+_FORM = "s3://BUCKET/PREFIX"
+
+
+def _parse(text: str) -> str:
+    from trotline.adapters.s3.address import address_of
+
+    address_of(text)
+    return text.strip()
+
+
+def _open(url: str, writer: str) -> Archive:
+    from trotline.adapters.objects.archive import ObjectArchive, rolls
+    from trotline.adapters.s3.address import address_of
+    from trotline.adapters.s3.store import S3Objects
+
+    return ObjectArchive(S3Objects(address_of(url)), writer, **rolls(archive_urls.read(url, OPTIONS)))
+
+
+BACKEND = Backend(
+    name="S3",
+    schemes=("s3",),
+    local=False,
+    extra="s3",
+    archive=ArchiveOffer(forms=(_FORM,), parse=_parse, open=_open),
+)

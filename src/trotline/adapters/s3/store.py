@@ -1,0 +1,171 @@
+"""The files of an archive as objects of S3, by obstore. One PUT per object: it is there whole or not at all."""
+
+import os
+import re
+from collections.abc import Awaitable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import obstore
+from obstore.exceptions import (
+    BaseError,
+    GenericError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store
+
+from trotline.adapters.objects.store import StoredObject
+from trotline.adapters.s3.address import Address
+from trotline.errors import ArchiveUnreachable, SettingsError
+from trotline.model.secret import Secret, SecretMissing
+from trotline.rules import redaction
+
+T = TypeVar("T")
+
+_CONNECT = timedelta(seconds=5)
+_REQUEST = timedelta(seconds=60)
+"""One request, a PUT of a rolled file included."""
+_RETRY = timedelta(seconds=10)
+_TRIES = 2
+"""Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""
+_SAID = re.compile(r"<(Code|Message)>([^<]{1,300})<")
+_REASON = re.compile(r"non-2xx status code: (\d{3})")
+
+
+class S3Objects:
+    """Names of objects are relative to the prefix."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
+        self._store = _store(address)
+        self._prefix = f"{address.prefix}/" if address.prefix else ""
+
+    async def check(self) -> None:
+        try:
+            await self._ask(self._list_some())
+            # Listing may be allowed where writing is not.
+            await self.put(".trotline", b"")
+        except KeyError:
+            raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
+
+    async def put(self, name: str, data: bytes) -> None:
+        await self._ask(obstore.put_async(self._store, self._prefix + name, data, use_multipart=False))
+
+    async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        return await self._ask(self._get(self._prefix + name, start, length))
+
+    async def _get(self, name: str, start: int, length: int | None) -> bytes:
+        if length is None:
+            found = await obstore.get_async(self._store, name)
+            return bytes(await found.bytes_async())[start:]
+        return bytes(await obstore.get_range_async(self._store, name, start=start, length=length))
+
+    async def listed(self, prefix: str) -> list[StoredObject]:
+        return sorted(await self._ask(self._list(prefix)))
+
+    async def _list(self, prefix: str) -> list[StoredObject]:
+        found = []
+        async for chunk in obstore.list(self._store, f"{self._prefix}{prefix}/"):
+            for one in chunk:
+                name = one["path"].removeprefix(self._prefix)
+                found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))
+        return found
+
+    async def _list_some(self) -> None:
+        async for _ in obstore.list(self._store, f"{self._prefix}warc/", chunk_size=1):
+            return
+
+    async def delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            try:
+                await self._ask(obstore.delete_async(self._store, self._prefix + name))
+            except KeyError:
+                continue
+
+    async def close(self) -> None:
+        """Its connections end with the process."""
+
+    async def _ask(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except (NotFoundError, FileNotFoundError) as error:
+            raise KeyError(self._place) from error
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise ArchiveUnreachable(f"{self._place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
+        except (BaseError, OSError) as error:
+            if "NoSuchBucket" in str(error):
+                raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
+            refused = isinstance(error, GenericError) and " 403 " in str(error)
+            what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
+            raise ArchiveUnreachable(
+                f"{what}: {_said(error)}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
+            ) from None
+
+
+_NO_BUCKET = "Make it, or name another."
+_CREDENTIALS = (
+    "Check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or ?credentials=) and the bucket's policy."
+)
+
+
+def _store(address: Address) -> S3Store:
+    config: dict[str, Any] = {"virtual_hosted_style_request": not address.endpoint and "." not in address.bucket}
+    if address.endpoint:
+        config["endpoint"] = address.endpoint
+    region = address.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    config["region"] = region or "us-east-1"
+    if address.credentials:
+        config |= _given(address.credentials)
+    elif os.environ.get("AWS_PROFILE") and "AWS_ACCESS_KEY_ID" not in os.environ:
+        config["credential_provider"] = _profile()
+    return S3Store(
+        address.bucket,
+        client_options={
+            "allow_http": address.endpoint.startswith("http://"),
+            "connect_timeout": _CONNECT,
+            "timeout": _REQUEST,
+        },
+        retry_config={"max_retries": _TRIES, "retry_timeout": _RETRY},
+        **config,
+    )
+
+
+def _given(reference: str) -> dict[str, str]:
+    try:
+        words = Secret.parse(reference).reveal().strip().split(":")
+    except SecretMissing as error:
+        raise SettingsError(f"the credentials of the archive: {error}", hint="Set it, or name another.") from error
+    if len(words) not in (2, 3) or not all(words):
+        raise SettingsError(
+            f"{reference} does not hold the credentials of an archive",
+            hint="Write KEY:SECRET or KEY:SECRET:TOKEN in it.",
+        )
+    for word in words[1:]:
+        Secret(word)
+    return dict(zip(("access_key_id", "secret_access_key", "session_token"), words, strict=False))
+
+
+def _profile() -> Any:
+    """AWS_PROFILE: profiles, SSO and roles are boto3's."""
+    try:
+        import boto3
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise SettingsError(
+            "AWS_PROFILE is set, and profiles of AWS need the package boto3",
+            hint="Install it: pip install boto3. Or unset it, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+        ) from None
+    return Boto3CredentialProvider(boto3.Session())
+
+
+def _said(error: Exception) -> str:
+    """The server's own words, without the addresses and the debug output around them."""
+    text = str(error)
+    said = ": ".join(value for _, value in _SAID.findall(text)[:2])
+    if not said:
+        status = _REASON.search(text)
+        said = f"HTTP {status[1]}" if status else " ".join(text.split("Debug source")[0].split())[:300]
+    return redaction.text(said)

@@ -1,0 +1,84 @@
+"""Calls to SQS: the client is opened when it is needed, and every call is counted, as each one is paid for."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+from aiobotocore.config import AioConfig
+from aiobotocore.session import AioSession
+from botocore.loaders import Loader, create_loader
+
+from trotline.adapters.sqs.address import Address
+from trotline.adapters.sqs.errors import LIBRARY, explained
+from trotline.model.time import Seconds
+
+CONNECT: Seconds = 5.0
+ANSWER: Seconds = 10.0
+BATCH = 10
+"""Messages of one call: the limit of SQS."""
+UNIT = 64 * 1024
+"""Bytes of a call that are paid for as one; more are paid for as several."""
+
+
+@lru_cache
+def _loader() -> Loader:
+    """The descriptions of the service, read once per process: a tenth of a second."""
+    return create_loader()
+
+
+class Api:
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.calls: Counter[str] = Counter()
+        """By verb."""
+        self.units = 0
+        """What is paid for."""
+        self._client: Any = None
+        self._open = contextlib.AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def call(
+        self, doing: str, verb: str, size: int = 0, within: Seconds = ANSWER, **words: Any
+    ) -> dict[str, Any]:
+        """Raises FrontierError. `size`: bytes of the messages that are sent."""
+        try:
+            client = await self._opened()
+            self.calls[verb] += 1
+            self.units += max(1, -(-size // UNIT))
+            async with asyncio.timeout(within):
+                answer: dict[str, Any] = await getattr(client, verb)(**words)
+                return answer
+        except LIBRARY as error:
+            raise explained(error, self.address, doing) from error
+
+    def received(self, size: int) -> None:
+        """Bytes of an answer: its call is one unit already."""
+        self.units += max(1, -(-size // UNIT)) - 1
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._client is None:
+                session = AioSession()
+                session.register_component("data_loader", _loader())
+                opening = session.create_client(
+                    "sqs",
+                    region_name=self.address.region,
+                    endpoint_url=self.address.endpoint or None,
+                    config=AioConfig(
+                        connect_timeout=CONNECT,
+                        read_timeout=ANSWER,
+                        max_pool_connections=20,
+                        # The pump repeats what fails; here only what a single lost connection spoils.
+                        retries={"mode": "standard", "total_max_attempts": 2},
+                    ),
+                    **self.address.credentials,
+                )
+                self._client = await self._open.enter_async_context(opening)
+            return self._client
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await self._open.aclose()

@@ -1,0 +1,1 @@
+"""Bridges: other programs' crawlers on our frontier."""

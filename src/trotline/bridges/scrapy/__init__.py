@@ -1,0 +1,7 @@
+"""Scrapy projects on our frontier: unmodified spiders, any number of processes."""
+
+from trotline.bridges.scrapy.addon import Addon
+from trotline.bridges.scrapy.redis_spider import RedisCrawlSpider, RedisSpider
+from trotline.bridges.scrapy.scheduler import Scheduler
+
+__all__ = ["Addon", "RedisCrawlSpider", "RedisSpider", "Scheduler"]

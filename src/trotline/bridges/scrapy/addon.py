@@ -1,0 +1,117 @@
+"""The add-on: one line in the settings of a Scrapy project, and its spiders run on a frontier of ours.
+
+ADDONS = {"trotline.bridges.scrapy.Addon": 500}
+TROTLINE = "redis://localhost:6379/0"
+"""
+
+import inspect
+from collections.abc import AsyncIterator
+from types import MethodType
+from typing import Any, Self
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
+from trotline.bridges.scrapy.options import UNFILTERED, Options
+from trotline.bridges.scrapy.scheduler import Scheduler
+from trotline.errors import SettingsError
+
+_SCHEDULER = f"{Scheduler.__module__}.{Scheduler.__qualname__}"
+_DUPEFILTERS = ("scrapy.dupefilters.RFPDupeFilter", UNFILTERED)
+
+
+class Addon:
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """SettingsError: a setting contradicts the add-on."""
+        _refuse_others(settings)
+        filters = _path(settings["DUPEFILTER_CLASS"])
+        _set(settings, "SCHEDULER", _SCHEDULER)
+        _set(settings, "TROTLINE_UNFILTERED", filters == UNFILTERED)
+        _set(settings, "DUPEFILTER_CLASS", UNFILTERED)
+        # The frontier adapts the pace of a host for all processes.
+        _set(settings, "TROTLINE_ADAPTIVE", settings.getbool("AUTOTHROTTLE_ENABLED"))
+        _set(settings, "AUTOTHROTTLE_ENABLED", False)
+        spider = self._crawler.spider
+        if spider is not None:
+            _take_attributes(spider, settings)
+            _take_start_requests(spider)
+        Options.read(self._crawler)
+
+
+def _refuse_others(settings: BaseSettings) -> None:
+    scheduler = _path(settings["SCHEDULER"])
+    if scheduler != _SCHEDULER and (settings.getpriority("SCHEDULER") or 0) >= SETTINGS_PRIORITIES["project"]:
+        raise SettingsError(
+            f"the project sets SCHEDULER = {scheduler!r}, and the Trotline add-on is a scheduler itself",
+            hint="Remove SCHEDULER from the settings, or the add-on from ADDONS.",
+        )
+    dupefilter = _path(settings["DUPEFILTER_CLASS"])
+    if dupefilter not in _DUPEFILTERS:
+        raise SettingsError(
+            f"the project sets DUPEFILTER_CLASS = {dupefilter!r}, which the Trotline add-on would not use: "
+            "the frontier filters duplicates",
+            hint="Remove DUPEFILTER_CLASS. What makes two requests equal is REQUEST_FINGERPRINTER_CLASS.",
+        )
+    if settings.get("JOBDIR"):
+        raise SettingsError(
+            "the project sets JOBDIR, which the Trotline add-on does not use: the job is kept in the frontier",
+            hint="Remove JOBDIR. A crawl that was stopped goes on with the next: scrapy crawl NAME",
+        )
+    if settings["CONCURRENT_REQUESTS_PER_IP"]:
+        raise SettingsError(
+            "the project sets CONCURRENT_REQUESTS_PER_IP; the Trotline add-on has paces by host, and not by address",
+            hint="Use CONCURRENT_REQUESTS_PER_DOMAIN, or DOWNLOAD_SLOTS.",
+        )
+
+
+def _path(given: Any) -> str:
+    return given if isinstance(given, str) else f"{given.__module__}.{given.__qualname__}"
+
+
+def _set(settings: BaseSettings, name: str, value: Any) -> None:
+    """Whatever the priority of the project's own value is."""
+    priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"])
+    settings.set(name, value, priority=priority)
+
+
+def _take_attributes(spider: Spider, settings: BaseSettings) -> None:
+    """Old names of two settings, as attributes of the spider."""
+    for attribute, setting in (
+        ("download_delay", "DOWNLOAD_DELAY"),
+        ("max_concurrent_requests", "CONCURRENT_REQUESTS_PER_DOMAIN"),
+    ):
+        if hasattr(spider, attribute):
+            _set(settings, setting, getattr(spider, attribute))
+
+
+def _take_start_requests(spider: Spider) -> None:
+    """Scrapy 2.16 calls `start_requests` no more. A spider that has only that one still means it."""
+    if (
+        not hasattr(Spider, "start_requests")
+        and _overrides(spider, "start_requests")
+        and not _overrides(spider, "start")
+    ):
+        spider.start = MethodType(_start, spider)  # type: ignore[method-assign]
+
+
+def _overrides(spider: Spider, name: str) -> bool:
+    """In a class that is not Scrapy's."""
+    return any(name in vars(kind) for kind in type(spider).__mro__ if not kind.__module__.startswith("scrapy."))
+
+
+async def _start(spider: Any) -> AsyncIterator[Any]:
+    found = spider.start_requests()
+    if inspect.isasyncgen(found):
+        async for one in found:
+            yield one
+        return
+    for one in found:
+        yield one

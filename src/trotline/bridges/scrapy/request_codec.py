@@ -1,0 +1,165 @@
+"""Requests of Scrapy as tasks of a frontier, and back. No pickle: callbacks by name, values as tagged JSON.
+
+Headers, cookies, body, meta and arguments are one JSON text in `Task.body`, which no operator's view shows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.utils.httpobj import urlparse_cached
+
+from trotline.bridges.scrapy.methods import Methods
+from trotline.bridges.scrapy.project_values import VALUES, loaded
+from trotline.model.task import NORMAL, Task
+from trotline.rules.tagged_json import BadData, NotData
+from trotline.rules.task_fields import (
+    LARGEST_BODY,
+    LEAST_PRIORITY,
+    LONGEST_NAME,
+    MOST_DEPTH,
+    MOST_PRIORITY,
+    MOST_RETRIES,
+)
+
+SLOT = "trotline"
+"""The downloader slot of leased requests, which has no delay: the frontier paces them."""
+DEFAULT_CALLBACK = "parse"
+_PORTS = {"http": 80, "https": 443}
+_PLAIN = frozenset(Request.attributes)
+_OF_THE_PROCESS = ("playwright_page",)
+"""Meta keys whose value is an object of this process, and that middlewares copy to retries and redirects."""
+
+
+class RequestCodec:
+    def __init__(self, spider: Spider, named_slots: frozenset[str] = frozenset()) -> None:
+        """`named_slots`: those of DOWNLOAD_SLOTS, which have a pace of their own."""
+        self._methods = Methods(spider)
+        self._named_slots = named_slots
+
+    def encode(
+        self, request: Request, fingerprint: int, *, now: float, parent: str = "", jar: Any = None, again: bool = False
+    ) -> Task:
+        """NotData says what cannot be stored. `jar`: the cookies that its process has for it; `again`: it is a retry or
+        a redirect."""
+        payload = self._payload(request, again=again)
+        if jar:
+            payload["jar"] = jar
+        body = VALUES.encode(payload)
+        if len(body) > LARGEST_BODY:
+            raise NotData(f"its body, meta and arguments have {len(body):,} bytes; {LARGEST_BODY:,} are allowed")
+        depth = request.meta.get("depth", 0)
+        return Task(
+            url=request.url,
+            route=self._route(request),
+            lane=self.lane(request, parent),
+            fingerprint=fingerprint,
+            priority=_priority(request),
+            depth=depth if type(depth) is int and 0 <= depth <= MOST_DEPTH else 0,
+            retries=MOST_RETRIES,
+            created_at=now,
+            parent=parent,
+            method=request.method,
+            body=body,
+        )
+
+    def decode(self, task: Task) -> tuple[Request, Any]:
+        """The request, and the cookies of its process. BadData if this is no request that we wrote."""
+        payload = VALUES.decode(task.body) if task.body else {}
+        if not isinstance(payload, dict):
+            raise BadData("the task has no request")
+        kind = _request_class(payload.pop("class", None))
+        jar = payload.pop("jar", None)
+        try:
+            for name in ("callback", "errback"):
+                if payload.get(name) is not None:
+                    payload[name] = self._methods.find(payload[name])
+            if "headers" in payload:
+                payload["headers"] = [
+                    (name.encode("latin-1"), [one.encode("latin-1") for one in values])
+                    for name, values in payload["headers"].items()
+                ]
+            return kind(task.url, method=task.method, **payload), jar
+        except BadData:
+            raise
+        except Exception as error:
+            # The constructor of a class of the project may raise anything.
+            raise BadData(f"no request can be made of it: {type(error).__name__}: {error}") from error
+
+    def lane(self, request: Request, parent: str = "") -> str:
+        """The host with its port, as in our own jobs; or the slot that the project names."""
+        url = urlparse_cached(request)
+        host = url.hostname or f"{url.scheme}:"
+        slot = request.meta.get("download_slot")
+        if slot is not None and slot not in (SLOT, host) and not _is_host_of(slot, parent):
+            return str(slot)[:LONGEST_NAME]
+        if host in self._named_slots or url.port is None or _PORTS.get(url.scheme) == url.port:
+            return host[:LONGEST_NAME]
+        return f"{host}:{url.port}"[:LONGEST_NAME]
+
+    def _route(self, request: Request) -> str:
+        callback = request.callback
+        return DEFAULT_CALLBACK if callback is None else self._methods.name(callback, "callback")[:LONGEST_NAME]
+
+    def _payload(self, request: Request, *, again: bool) -> dict[str, Any]:
+        """All but the URL and the method; defaults are left out."""
+        found: dict[str, Any] = {}
+        if request.callback is not None:
+            found["callback"] = self._methods.name(request.callback, "callback")
+        if request.errback is not None:
+            found["errback"] = self._methods.name(request.errback, "errback")
+        if request.headers:
+            found["headers"] = {
+                name.decode("latin-1"): [one.decode("latin-1") for one in values]
+                for name, values in request.headers.items()
+            }
+        if request.meta:
+            found["meta"] = _travelling(request.meta, again=again)
+        for name in _OTHERS:
+            value = getattr(request, name)
+            if value:
+                found[name] = value
+        if request.encoding != "utf-8":
+            found["encoding"] = request.encoding
+        if type(request) is not Request:
+            found |= _of_subclass(request)
+        return found
+
+
+_OTHERS = ("body", "cookies", "cb_kwargs", "flags", "priority", "dont_filter")
+
+
+def _travelling(meta: dict[str, Any], *, again: bool) -> dict[str, Any]:
+    left = {"download_slot"} if meta.get("download_slot") == SLOT else set()
+    if again:
+        left.update(_OF_THE_PROCESS)
+    return {name: value for name, value in meta.items() if name not in left} if left else meta
+
+
+def _of_subclass(request: Request) -> dict[str, Any]:
+    kind = type(request)
+    more = {name: getattr(request, name) for name in kind.attributes if name not in _PLAIN}
+    return {**more, "class": f"{kind.__module__}.{kind.__qualname__}"}
+
+
+def _request_class(path: Any) -> Callable[..., Request]:
+    if path is None:
+        return Request
+    try:
+        found = loaded(path)
+    except LookupError as error:
+        raise BadData(str(error)) from error
+    if not issubclass(found, Request):
+        raise BadData(f"{path} is not a class of requests")
+    return found  # type: ignore[no-any-return]
+
+
+def _priority(request: Request) -> int:
+    """Ours: smaller goes sooner. Start requests go after others of the same priority, as in Scrapy."""
+    wanted = NORMAL - 2 * request.priority + bool(request.meta.get("is_start_request"))
+    return min(max(wanted, LEAST_PRIORITY), MOST_PRIORITY)
+
+
+def _is_host_of(slot: Any, parent: str) -> bool:
+    """The downloader writes the host into the meta of a request, and spiders copy that to the next one."""
+    return bool(parent) and parent.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0] == slot

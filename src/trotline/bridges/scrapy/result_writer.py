@@ -1,0 +1,163 @@
+"""What a Scrapy process sends to the frontier: new requests, and settlements with the requests of their pages."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from trotline.errors import FrontierGone, FrontierUnreachable
+from trotline.frontier.known_links import KnownLinks
+from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.reconnect import until_reachable
+from trotline.model.lease import Admission, Settled, Settlement
+from trotline.model.outcome import Bury
+from trotline.model.task import Task
+from trotline.model.time import Seconds
+from trotline.ports.frontier import Frontier
+from trotline.rules import redaction
+from trotline.rules.task_fields import said
+
+log = logging.getLogger("trotline.scrapy")
+T = TypeVar("T")
+
+GATHER: Seconds = 0.1
+"""How long results wait for more of them, while enough requests are under way."""
+ENOUGH = 64
+"""Results that wait for no more."""
+LOOK_EVERY: Seconds = 0.01
+"""While results are collected."""
+BATCH = 500
+"""Tasks of one `put`, settlements of one `settle`."""
+_LONGEST_REASON = 200
+
+
+class Written(msgspec.Struct):
+    """What the frontier answered, for the stats of the process."""
+
+    duplicates: int = 0
+    refused: int = 0
+    lost: int = 0
+    """Settlements of leases that another process has by now: its visit counts, ours changed nothing."""
+
+
+class ResultWriter:
+    """The deques are filled by Scrapy's thread, and emptied in the client's loop."""
+
+    def __init__(self, worker: str) -> None:
+        self.puts: deque[Task] = deque()
+        self.settlements: deque[Settlement] = deque()
+        self.seal_wanted = False
+        self.gathering = False
+        """It looks for more by itself: no signal is needed."""
+        self.known = KnownLinks()
+        self.written = Written()
+        self.tokens: set[int] = set()
+        """Of unsettled leases."""
+        self._worker = worker
+        self._sending = 0
+        self._outage = OutageLog(log)
+        self._lock = asyncio.Lock()
+
+    @property
+    def unsent(self) -> int:
+        return len(self.puts) + len(self.settlements) + self._sending
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self.puts or self.settlements or self.seal_wanted)
+
+    async def gather(self, starves: Callable[[], bool]) -> None:
+        self.gathering = True
+        until = time.monotonic() + GATHER
+        # Polled: a signal for each result would cost more.
+        while len(self.settlements) < ENOUGH and not starves() and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_EVERY)
+        self.gathering = False
+
+    async def write(self, frontier: Frontier) -> bool:
+        """Send all that is there; waits while the frontier is unreachable. False: there was nothing."""
+        async with self._lock:
+            some = self.waiting
+            while self.puts or self.settlements:
+                await self._write_some(frontier)
+            if self.seal_wanted:
+                await self._patiently(frontier.seal)
+                self.seal_wanted = False
+            return some
+
+    async def _write_some(self, frontier: Frontier) -> None:
+        # Tasks first: a settlement may be that of their page.
+        tasks = [self.puts.popleft() for _ in range(min(BATCH, len(self.puts)))]
+        batch = [] if tasks else [self.settlements.popleft() for _ in range(min(BATCH, len(self.settlements)))]
+        self._sending = len(tasks) + len(batch)
+        try:
+            if tasks:
+                await self._put(frontier, tasks)
+            else:
+                await self._settle(frontier, batch)
+        finally:
+            self._sending = 0
+
+    async def _put(self, frontier: Frontier, tasks: list[Task]) -> None:
+        generation = frontier.generation
+        try:
+            answers = await self._patiently(lambda: frontier.put(tasks))
+        except (FrontierGone, FrontierUnreachable):
+            raise
+        except Exception as error:
+            if len(tasks) > 1:
+                # One that the frontier refuses must not fail the others.
+                for one in tasks:
+                    await self._put(frontier, [one])
+                return
+            why = redaction.text(said(error), about=tasks[0])
+            log.error("scrapy.not_stored %s is not scheduled: %s", redaction.url(tasks[0].url), why)
+            self.written.refused += 1
+            return
+        self.written.duplicates += answers.count(Admission.DUPLICATE)
+        self.written.refused += answers.count(Admission.REFUSED)
+        self._remember(frontier, tasks, generation)
+
+    async def _settle(self, frontier: Frontier, batch: list[Settlement]) -> None:
+        generation = frontier.generation
+        try:
+            answers = await self._patiently(lambda: frontier.settle(self._worker, batch))
+        except (FrontierGone, FrontierUnreachable):
+            raise
+        except Exception as error:
+            await self._settle_alone(frontier, batch, error)
+            return
+        self.tokens.difference_update(one.lease.token for one in batch)
+        for settlement, answer in zip(batch, answers, strict=True):
+            if answer is Settled.STALE:
+                self.written.lost += 1
+            else:
+                self._remember(frontier, settlement.children, generation)
+
+    async def _settle_alone(self, frontier: Frontier, batch: list[Settlement], error: Exception) -> None:
+        """The frontier refuses one of them: its page is buried, with the reason."""
+        if len(batch) > 1:
+            for one in batch:
+                await self._settle(frontier, [one])
+            return
+        (refused,) = batch
+        self.tokens.discard(refused.lease.token)
+        why = redaction.text(said(error), about=refused.lease.task)
+        log.error("scrapy.not_settled %s: %s", redaction.url(refused.lease.task.url), why)
+        if refused.children or not isinstance(refused.outcome, Bury):
+            await self._settle(frontier, [Settlement(refused.lease, Bury(f"not stored: {why[:_LONGEST_REASON]}"))])
+
+    def _remember(self, frontier: Frontier, tasks: Sequence[Task], generation: int) -> None:
+        """What is admitted is known; unless the server may have lost it."""
+        if generation != frontier.generation:
+            self.known = KnownLinks()
+            return
+        for task in tasks:
+            self.known.add_fingerprint(task.fingerprint)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await until_reachable(call, self._outage.report)

@@ -1,0 +1,124 @@
+"""A leased request on its way through Scrapy, and the outcome of its lease."""
+
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import scrapy
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from twisted.python.failure import Failure
+
+from trotline.model.job import BYTES
+from trotline.model.lease import LaneFeedback, Lease, Settlement
+from trotline.model.outcome import Bury, Done, Outcome, Snooze
+from trotline.model.row import whole
+from trotline.model.task import Task
+from trotline.model.time import Seconds
+from trotline.model.verdict import Kind
+from trotline.rules import redaction
+
+_LONGEST_REASON = 200
+_LIBRARIES = tuple(str(Path(file).parent) for file in (scrapy.__file__, __file__))
+_DROPPED = frozenset((404, 410))
+_THROTTLED = 429
+_UNAVAILABLE = 503
+
+
+class Visit:
+    """What happened to one lease so far. Used in Scrapy's thread only."""
+
+    __slots__ = (
+        "again", "children", "failure", "item_error", "items", "latency", "lease", "occurrences", "refused", "request",
+        "rest", "sent", "size", "spider_error", "status", "unhandled",
+    )  # fmt: skip
+
+    def __init__(self, lease: Lease, request: Request) -> None:
+        self.lease = lease
+        self.request = request
+        self.children: list[Task] = []
+        """Not yet with the frontier."""
+        self.sent = False
+        """Some are, before its end."""
+        self.occurrences: Counter[tuple[str, str, bytes]] = Counter()
+        """Of equal requests with `dont_filter`."""
+        self.again: Task | None = None
+        """The same task with the request of a retry."""
+        self.status = 0
+        self.size = 0
+        self.latency: Seconds = 0.0
+        self.rest: Seconds | None = None
+        """Rate limited: the pause that the site wants; 0: it does not say."""
+        self.items = 0
+        self.failure: Failure | None = None
+        """Of the download, after all retries."""
+        self.spider_error: Failure | None = None
+        self.item_error: Failure | None = None
+        self.refused = ""
+        """A request that it yielded cannot be stored, and why."""
+        self.unhandled = False
+        """The response was an error, and the spider does not handle those."""
+
+    def settlement(self) -> Settlement:
+        tallies: dict[str, int] = {}
+        if self.items:
+            tallies["records"] = self.items
+        if self.size:
+            tallies[BYTES] = self.size
+        return Settlement(
+            self.lease, self._outcome(), children=tuple(self.children), news=self._feedback(), tallies=tallies
+        )
+
+    def _outcome(self) -> Outcome:
+        if self.again is not None:
+            return Snooze(0.0, "retry" if self.again.url == self.lease.task.url else "moved", self.again)
+        if self.spider_error is not None:
+            return self._buried("spider error", self.spider_error)
+        if self.item_error is not None:
+            return self._buried("item pipeline error", self.item_error)
+        if self.refused:
+            return Bury(f"not stored: {self._text(self.refused)[:_LONGEST_REASON]}")
+        if self.failure is not None and self.request.errback is None:
+            if isinstance(self.failure.value, IgnoreRequest):
+                return Done(why=f"refused: {self._said(self.failure)}")
+            return Bury(f"{Kind.UNREACHABLE}: {self._said(self.failure)}")
+        if self.unhandled and not (self.items or self.children or self.sent):
+            if self.status in _DROPPED:
+                return Done(why=f"{Kind.GONE}: {self.status}")
+            kind = Kind.BROKEN if self.status >= 500 else Kind.BLOCKED if self.status in (401, 403, 429) else Kind.GONE
+            return Bury(f"{kind}: {self.status}")
+        return Done()
+
+    def _buried(self, what: str, failure: Failure) -> Bury:
+        return Bury(f"{what}: {self._said(failure)}", self._text(_traceback(failure.value)))
+
+    def _said(self, failure: Failure) -> str:
+        first = str(failure.value).partition("\n")[0]
+        name = type(failure.value).__name__
+        return self._text(f"{name}: {first}" if first else name)[:_LONGEST_REASON]
+
+    def _text(self, text: str) -> str:
+        return redaction.text(whole(text), about=self.lease.task)
+
+    def _feedback(self) -> LaneFeedback | None:
+        """Failures are not reported: which of them are tried again is the business of Scrapy's middlewares."""
+        if self.rest is not None:
+            return LaneFeedback(Kind.THROTTLED, rest=self.rest)
+        return LaneFeedback(Kind.OK, took=self.latency) if self.status and self.status < 400 else None
+
+
+def _traceback(error: BaseException | None) -> str:
+    """Without the frames of Scrapy, which are the same for all pages; unless there are no others."""
+    if error is None:
+        return ""
+    shown = traceback.TracebackException.from_exception(error)
+    own = [frame for frame in shown.stack if not frame.filename.startswith(_LIBRARIES)]
+    shown.stack = traceback.StackSummary.from_list(own or shown.stack)
+    return "".join(shown.format())
+
+
+def asked_rest(status: int, retry_after: bytes | None) -> Seconds | None:
+    """The pause that a response asks for; None: it is not about the rate."""
+    if status != _THROTTLED and not (status == _UNAVAILABLE and retry_after):
+        return None
+    return float(retry_after) if retry_after and retry_after.isdigit() and len(retry_after) < 8 else 0.0

@@ -1,0 +1,105 @@
+"""`trotline import`: crawls of other programs become jobs."""
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.text import count, json_line, safe
+from trotline.config.settings import refuse_password
+from trotline.model.secret import is_reference
+from trotline.model.time import seconds
+
+if TYPE_CHECKING:
+    from trotline.commands.import_scrapy_redis import Imported
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@click.group()
+def command() -> None:
+    """Take over the queue of another program."""
+
+
+@command.command(
+    "scrapy-redis",
+    epilog=examples(
+        "trotline import scrapy-redis shop --from redis://localhost:6379/0",
+        "trotline import scrapy-redis shop --from redis://old:6379/0 --frontier redis://new:6379/0 --idle 5m",
+    ),
+)
+@click.argument("spider")
+@click.option("--from", "source", required=True, metavar="URL", help="The Redis server of scrapy-redis.")
+@click.option("--queue", default="%(spider)s:requests", show_default=True, help="The key of its requests.")
+@click.option("--filter", "seen", default="%(spider)s:dupefilter", show_default=True, help="The key of its filter.")
+@click.option("--job", metavar="NAME", help="The job's name, as TROTLINE_JOB.  [default: the spider's]")
+@click.option("--idle", default="10s", show_default=True, help="It ends when nothing came for so long.")
+@click.option("--delay", type=click.FloatRange(0), default=0.0, show_default=True, help="As DOWNLOAD_DELAY.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="As CONCURRENT_REQUESTS_PER_DOMAIN, of all processes together.",
+)
+@frontier_option
+@json_option
+def scrapy_redis(
+    spider: str,
+    source: str,
+    queue: str,
+    seen: str,
+    job: str | None,
+    idle: str,
+    delay: float,
+    concurrency: int,
+    frontier: str | None,
+    as_json: bool,
+) -> None:
+    """Move the queue of a crawl with scrapy-redis into a job, while it runs.
+
+    SPIDER is the spider's name. Then run it with the Trotline add-on: scrapy crawl SPIDER. Requests that cannot be read
+    without running code of others are kept in a list of their own.
+    """
+    from trotline.commands.import_scrapy_redis import Wanted, run
+
+    refuse_password("--from", source)
+    name = job or _NOT_IN_A_NAME.sub("-", spider)
+    try:
+        pause = seconds(idle)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--idle") from error
+    wanted = Wanted(
+        name,
+        settings_of(frontier=frontier).frontier_of(name),
+        settings_of(frontier=source).frontier if is_reference(source) else source,
+        queue.replace("%(spider)s", spider),
+        seen.replace("%(spider)s", spider),
+        pause,
+        delay,
+        concurrency,
+    )
+
+    def say(so_far: "Imported") -> None:
+        if not as_json:
+            click.echo(f"{so_far.job}: {count(so_far.new, 'request')} moved so far", err=True)
+
+    found = wait_for(run(wanted, say))
+    if as_json:
+        click.echo(json_line(found))
+    else:
+        click.echo("\n".join(_lines(found, spider)))
+    raise SystemExit(FINISHED_WITH_DEAD if found.refused else FINISHED)
+
+
+def _lines(found: "Imported", spider: str) -> list[str]:
+    lines = [f"{found.job}: {count(found.new, 'request')} moved, {count(found.known, 'fingerprint')} known"]
+    if found.duplicate:
+        lines.append(f"  {count(found.duplicate, 'request')} known to the job already")
+    for why, times in found.refused.items():
+        lines.append(f"  {count(times, 'request')} not moved: {safe(why)}")
+    if found.refused:
+        lines.append(f"  they are kept in the list {safe(found.refused_key)}")
+    return [*lines, f"Continue with:  scrapy crawl {safe(spider)}"]

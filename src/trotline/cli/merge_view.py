@@ -1,0 +1,94 @@
+"""What `trotline merge` prints."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trotline.cli.text import count, json_line, safe, safe_url
+from trotline.commands.merge_decisions import pair_name
+from trotline.model.merge import Review, SourceView, ThingView
+
+if TYPE_CHECKING:
+    from trotline.commands.merge import MergePlan, MergeReport
+
+_LONGEST = 90
+
+
+def progress(report: "MergeReport") -> str:
+    speed = report.read / report.seconds if report.seconds else 0.0
+    return f"{count(report.read, 'record')} read, {speed:,.0f}/s"
+
+
+def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
+    before, after = report.before, report.after
+    lines = ["dry run: nothing was stored"] if report.dry_run else []
+    lines.append(
+        f"read       {count(report.read, 'new or changed record')}"
+        + (f", {count(report.gone)} gone" if report.gone else "")
+        + f" in {report.seconds:.1f} s"
+    )
+    lines.append(
+        f"things     {count(after.things)}{_grown(before.things, after.things)}, of {count(after.sources, 'record')}"
+    )
+    lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
+    if after.review:
+        again = f"trotline merge {spider}".rstrip()
+        lines.append(f"review     {count(after.review, 'pair')} to decide: {again} --review" + _sink_hint(plan, spider))
+    if report.without_text and report.read:
+        fields = ", ".join(plan.rule.text)
+        lines.append(
+            f"no text    {count(report.without_text, 'record')} without {safe(fields)}: compared by exact keys only;"
+            " name their field with --text"
+        )
+    if report.crowded:
+        lines.append(
+            f"crowded    {count(report.crowded, 'key')} not used, because more than {plan.rule.most:,} records (or"
+            f" {plan.rule.most_alike:,} similar texts) share them"
+        )
+    return lines
+
+
+def _sink_hint(plan: "MergePlan", spider: str) -> str:
+    return "" if spider else " --sink URL"
+
+
+def _grown(before: int, after: int) -> str:
+    return f" ({after - before:+,})" if before and before != after else ""
+
+
+def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int) -> list[str]:
+    if not pairs:
+        return ["no pair is to be decided"]
+    lines = []
+    for pair in pairs:
+        lines.append(f"{pair_name(pair)}  similarity {pair.score:.2f}")
+        lines += [f"  {_source(one, plan.rule.text)}" for one in (pair.a, pair.b)]
+    lines.append("")
+    lines.append(
+        "decide with --same PAIR or --different PAIR" + ("" if len(pairs) < limit else "; more with --limit N")
+    )
+    return lines
+
+
+def pairs_json(pairs: Sequence[Review]) -> list[str]:
+    return [json_line({"pair": pair_name(pair), **msgspec.to_builtins(pair)}) for pair in pairs]
+
+
+def portrait(thing: ThingView) -> list[str]:
+    data: dict[str, Any] = msgspec.json.decode(thing.data)
+    whose: dict[str, str] = msgspec.json.decode(thing.provenance)
+    lines = [f"thing      {thing.id}, kind {safe(thing.kind)}, {count(len(thing.sources), 'source')}"]
+    width = max([0, *(len(safe(name, 30)) for name in data)])
+    for name, value in data.items():
+        text = safe(value if isinstance(value, str) else msgspec.json.encode(value).decode(), _LONGEST)
+        origin = f"   <- {safe(whose[name])}" if name in whose else ""
+        lines.append(f"  {safe(name, 30):{width}}  {text}{origin}")
+    lines += [f"source     {safe(one.site)}/{safe(one.key)}  {safe_url(one.url)}" for one in thing.sources]
+    return lines
+
+
+def _source(source: SourceView, fields: Sequence[str]) -> str:
+    data: dict[str, Any] = msgspec.json.decode(source.data) if source.data else {}
+    text = next((value for name in fields if isinstance(value := data.get(name), str) and value), "")
+    return f"{safe(source.site)}/{safe(source.key)}  {safe(text, _LONGEST)}"

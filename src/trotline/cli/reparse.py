@@ -1,0 +1,113 @@
+"""`trotline reparse`: handlers over archived pages, without fetching."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from trotline.cli.archive_options import filters, query_of
+from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import archive_option, examples, json_option, settings_of, wait_for
+from trotline.cli.text import count, json_line, safe, safe_text, safe_url
+
+if TYPE_CHECKING:
+    from trotline.commands.reparse import ReparseReport
+    from trotline.rules.row_differences import Differences
+
+_SHOWN = 10
+
+
+@click.command(
+    epilog=examples(
+        "trotline reparse shop.py --dry-run                what a changed spider would change in shop.db",
+        "trotline reparse shop.py --job shop-3 --route product",
+        "trotline reparse shop.py --since 7d --sink sqlite:new.db     into another database",
+        "trotline reparse shop.py --archive s3://raw-pages/shop --processes 8",
+    )
+)
+@click.argument("spider")
+@filters
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
+@archive_option
+@click.option("--processes", type=int, metavar="N", help="Processes that parse.  [default: one per processor]")
+@json_option
+def command(
+    spider: str,
+    dry_run: bool,
+    sink: str | None,
+    archive: str | None,
+    processes: int | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Run the handlers of a spider over archived pages, without a request, and store their records as if seen then.
+
+    First it shows the differences to the stored rows. A row that was seen later stays as it is; rows that no page gives
+    any more stay, too. Links are not followed: a re-parse gives records, not new pages.
+    """
+    from trotline.commands.reparse import ReparsePlan, reparse
+    from trotline.config.settings import given as set_elsewhere
+    from trotline.config.spider_loader import load
+
+    if processes is None and "processes" not in set_elsewhere(os.environ, Path.cwd()):
+        processes = len(os.sched_getaffinity(0))
+    settings = settings_of(sink=sink, archive=archive, processes=processes)
+    found = load(spider)
+    route = given.get("route")
+    if route and route not in found.routes:
+        found.route(route)
+    placed = settings.of(found.name)
+    plan = ReparsePlan(ref=spider, settings=placed, query=query_of(**given), dry_run=dry_run)
+    report = wait_for(reparse(plan, lambda report: None if as_json else _show(report)))
+    if as_json:
+        click.echo(json_line({**msgspec.to_builtins(report), "dry_run": dry_run}))
+    elif dry_run:
+        click.echo("nothing was written (--dry-run)")
+    else:
+        more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
+        click.echo(f"{count(report.written, 'record')} written{more}")
+    if not report.counts.pages:
+        return EMPTY
+    return FINISHED_WITH_DEAD if report.counts.failed else FINISHED
+
+
+def _show(report: "ReparseReport") -> None:
+    counts = report.counts
+    click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
+    for why, number in list(counts.not_read.items())[:_SHOWN]:
+        click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
+    for why, number in list(counts.failed.items())[:_SHOWN]:
+        named = ", ".join(safe_url(url) for url in counts.examples.get(why, ()))
+        click.echo(f"  failed  {count(number)}: {safe_text(why, 200)} ({named})")
+    if len(counts.failed) > _SHOWN:
+        click.echo(f"          and {len(counts.failed) - _SHOWN} other reasons: --json has all")
+    rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
+    click.echo(f"records   {count(counts.records)}{rejected}")
+    if report.differences is None:
+        click.echo("rows      cannot be compared: this sink's rows cannot be read")
+    else:
+        _show_differences(report.differences)
+
+
+def _show_differences(found: "Differences") -> None:
+    click.echo(f"rows      {count(found.new)} new, {count(found.changed)} changed, {count(found.same)} the same")
+    if found.older:
+        click.echo(f"          {count(found.older)} were seen later: they stay as they are")
+    if found.not_made:
+        click.echo(f"          {count(found.not_made)} that no page gives any more: they stay")
+    for name, number in found.fields.most_common(_SHOWN):
+        click.echo(f"  field   {safe(name, 80)}: {count(number, 'row')}")
+    if len(found.fields) > _SHOWN:
+        click.echo(f"          and {len(found.fields) - _SHOWN} other fields: --json has all")
+    for example in found.examples:
+        fields = example["fields"]
+        assert isinstance(fields, dict)  # noqa: S101 - for the type checker
+        changes = "; ".join(f"{safe(name, 40)}: {_short(was)} -> {_short(now)}" for name, (was, now) in fields.items())
+        click.echo(f"  example {safe(str(example['kind']), 40)} {safe(str(example['key']), 60)}  {changes}")
+
+
+def _short(value: object) -> str:
+    return safe(repr(value), 60)

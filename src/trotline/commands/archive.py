@@ -1,0 +1,140 @@
+"""What `trotline archive` does, and what other commands need of an archive."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trotline.config import backends
+from trotline.errors import ArchiveError, SettingsError
+from trotline.model.archive import (
+    ArchiveCheck,
+    ArchiveCut,
+    ArchivedPage,
+    ArchiveEntry,
+    ArchiveQuery,
+    Capture,
+    CaptureKind,
+)
+from trotline.model.time import LAST_MOMENT, Moment
+from trotline.rules import archive_urls
+from trotline.rules.backend_urls import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from trotline.ports.archive import Archive
+
+
+async def check(url: str) -> None:
+    """Before any page is fetched. Also rolls what dead writers left."""
+    if not url:
+        return
+    async with opened(url) as archive:
+        await archive.open()
+        await archive.tidy(time.time())
+
+
+@asynccontextmanager
+async def opened(url: str) -> "AsyncIterator[Archive]":
+    if not url:
+        raise SettingsError("no archive is named", hint="Name it: --archive file:FOLDER, or TROTLINE_ARCHIVE")
+    archive = backends.open_archive(url)
+    try:
+        yield archive
+    finally:
+        await archive.close()
+
+
+@asynccontextmanager
+async def existing(url: str) -> "AsyncIterator[Archive]":
+    """For commands that read: a folder that is not there is a typing error, and not an empty archive."""
+    folder = archive_urls.read(url).place if url and backends.is_local(url) else ""
+    if folder and not await asyncio.to_thread(Path(path_of(folder)).is_dir):
+        raise ArchiveError(f"{path_of(folder)} is not there", hint="Is the path right? It is that of --archive.")
+    async with opened(url) as archive:
+        yield archive
+
+
+async def entries(url: str, wanted: ArchiveQuery) -> list[ArchiveEntry]:
+    """Sorted by time."""
+    async with existing(url) as archive:
+        return sorted([entry async for entry in archive.entries(wanted)], key=lambda entry: (entry.at, entry.url))
+
+
+async def get(url: str, page: str, at: Moment | None) -> ArchivedPage:
+    """The newest capture of a page, or the newest at or before a time."""
+    async with existing(url) as archive:
+        wanted = ArchiveQuery(url=page, until=LAST_MOMENT if at is None else at)
+        found = [entry async for entry in archive.entries(wanted)]
+        if not found:
+            raise await _not_there(archive, page, at)
+        return await archive.read(max(found, key=lambda entry: entry.at))
+
+
+async def _not_there(archive: "Archive", page: str, at: Moment | None) -> ArchiveError:
+    later = [entry async for entry in archive.entries(ArchiveQuery(url=page))] if at is not None else []
+    if later:
+        from trotline.rules.warc import date_of
+
+        first = min(entry.at for entry in later)
+        return ArchiveError(f"{page} was not archived by then", hint=f"Its first capture is of {date_of(first)}.")
+    return ArchiveError(f"{page} is not in the archive", hint="To look for it: trotline archive list 'https://HOST/*'")
+
+
+async def export(url: str, wanted: ArchiveQuery, file: Path) -> int:
+    """Write the captures that fit into one WARC file, each with its body; how many."""
+    from trotline.adapters.files.export import write_whole
+    from trotline.rules import warc
+
+    async with existing(url) as archive:
+        parts = [warc.encode(_capture(page), {}).data async for page in archive.pages(wanted)]
+    write_whole(file, lambda stream: sum(stream.write(part) for part in parts))
+    return len(parts)
+
+
+def _capture(page: ArchivedPage) -> Capture:
+    entry, answer = page.entry, page.answer
+    return Capture(
+        id=entry.id,
+        kind=entry.kind,
+        url=entry.url,
+        at=entry.at,
+        job=entry.job,
+        route=entry.route,
+        method=page.method,
+        status=answer.status,
+        headers=answer.headers if entry.kind is CaptureKind.RESPONSE else (),
+        body=answer.body,
+        address=answer.address,
+        type=entry.mime if entry.kind is CaptureKind.ARTIFACT else "",
+        about=page.about,
+    )
+
+
+async def verify(url: str) -> ArchiveCheck:
+    async with existing(url) as archive:
+        return await archive.check()
+
+
+async def prune(url: str, before: Moment, *, dry_run: bool) -> ArchiveCut:
+    """What dead writers left is rolled first, so that it can be pruned."""
+    async with existing(url) as archive:
+        if not dry_run:
+            await archive.tidy(time.time())
+        return await archive.prune(before, dry_run=dry_run)
+
+
+async def compact(url: str) -> int:
+    async with existing(url) as archive:
+        return await archive.tidy(time.time())
+
+
+def public(entry: ArchiveEntry) -> dict[str, object]:
+    """An entry for machines."""
+    from trotline.rules.warc import date_of
+
+    return {**msgspec.to_builtins(entry), "date": date_of(entry.at)}

@@ -1,0 +1,86 @@
+"""Generic extraction for a list of URLs: a run of a spider that is ready-made, with its rows in one file."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from trotline.commands.run import Ending, Report, RunPlan, run
+from trotline.config.settings import Settings
+from trotline.errors import SettingsError
+from trotline.model.pace import Rate
+from trotline.processes.child_process import WaitingChild
+from trotline.rules.known_pools import KnownPools
+from trotline.spider.ready import fetch_urls
+from trotline.spider.spider import Spider
+
+REF = str(Path(fetch_urls.__file__))
+"""As a file: its code version is that of one file, and not of all of Trotline."""
+
+
+class FetchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    urls: tuple[str, ...]
+    file: str | None
+    """More of them, a URL or a JSON object a line; "-": standard input."""
+    fields: tuple[str, ...]
+    settings: Settings
+    pace: Rate
+    pools: KnownPools | None = None
+
+
+def paced(pace: Rate) -> Spider:
+    """The spider with another pace: the frontier gets it with the job."""
+    spider = fetch_urls.fetch
+    default = msgspec.structs.replace(
+        spider.rules.default, rate=pace, slowest=min(pace, spider.rules.default.slowest, key=_speed)
+    )
+    spider.rules = msgspec.structs.replace(spider.rules, default=default)
+    return spider
+
+
+async def fetch(plan: FetchPlan, folder: Path, launched: Sequence[WaitingChild] = ()) -> tuple[Ending, Report]:
+    """`folder`: for the seeds, and nothing else."""
+    seeds = folder / "seeds.jsonl"
+    with seeds.open("wb") as file:
+        for line in _lines(plan):
+            file.write(line + b"\n")
+    run_plan = RunPlan(ref=REF, settings=plan.settings, seeds_file=str(seeds), pools=plan.pools, fresh=True)
+    return await run(run_plan, paced(plan.pace), lambda report: None, launched)
+
+
+def _lines(plan: FetchPlan) -> Iterator[bytes]:
+    for url in plan.urls:
+        yield _seed({"url": url}, plan.fields)
+    if plan.file is None:
+        return
+    try:
+        with sys.stdin if plan.file == "-" else Path(plan.file).open(encoding="utf-8") as source:
+            for number, line in enumerate(source, 1):
+                text = line.strip()
+                if text and not text.startswith("#"):
+                    yield _seed(_object(text, number, plan.file), plan.fields)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{plan.file} cannot be read: {error}", hint="It has one URL or JSON object a line."
+        ) from error
+
+
+def _object(text: str, number: int, file: str) -> dict[str, object]:
+    if not text.startswith("{"):
+        return {"url": text}
+    try:
+        return msgspec.json.decode(text, type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise SettingsError(f"line {number} of {file} is not JSON: {error}", hint="Give a URL or an object.") from error
+
+
+def _seed(task: dict[str, object], fields: tuple[str, ...]) -> bytes:
+    meta = task.get("meta")
+    own = meta if isinstance(meta, dict) else {}
+    # By its key the record is found again, wherever a redirect leads.
+    return msgspec.json.encode({**task, "meta": {**own, "asked": task.get("url"), "fields": list(fields)}})
+
+
+def _speed(rate: Rate) -> float:
+    return rate.per_second

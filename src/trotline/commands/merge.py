@@ -1,0 +1,161 @@
+"""Merges the records of a sink: step by step, until no record is new or changed."""
+
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from trotline.commands.merge_step import Step, Stepper
+from trotline.config import backends
+from trotline.errors import MergeRaced, SettingsError
+from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source
+from trotline.model.record import Record
+from trotline.model.time import Seconds
+from trotline.ports.merge_store import MergeStore
+
+AT_ONCE = 20_000
+"""Records of one step: one transaction, and as much as is computed again after a kill."""
+_RACES = 20
+_BEFORE_ALL: Identity = ("", "", "")
+_EVERYTHING = 0
+"""No rule has this fingerprint: under it every record is changed."""
+
+
+class MergePlan(msgspec.Struct, frozen=True, kw_only=True):
+    sink: str
+    rule: MergeRule = MergeRule()
+    author: AuthorKey | None = None
+    kinds: tuple[str, ...] = ()
+    """None: all."""
+    at_once: int = AT_ONCE
+
+
+class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
+    read: int = 0
+    """Records that were new or changed."""
+    gone: int = 0
+    pairs: int = 0
+    """Pairs of texts that were compared."""
+    without_text: int = 0
+    """Records that have none of the fields to compare."""
+    crowded: int = 0
+    """Keys that more records share than the rule allows: not used."""
+    before: MergeTotals = MergeTotals()
+    after: MergeTotals = MergeTotals()
+    seconds: Seconds = 0.0
+    dry_run: bool = False
+
+
+OnStep = Callable[[MergeReport], None]
+
+
+async def merge(plan: MergePlan, on_step: OnStep = lambda report: None) -> MergeReport:
+    """May be killed at any time, and repeated: what is merged already is not read again."""
+    _need_library(plan.rule)
+    store = backends.open_merge_store(plan.sink)
+    try:
+        await store.open()
+        return await _merged(store, plan, on_step)
+    finally:
+        await store.close()
+
+
+async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> MergeReport:
+    """The same result, in a copy of the records that is removed again. Nothing is written to the sink."""
+    _need_library(plan.rule)
+    store = backends.open_merge_store(plan.sink)
+    try:
+        before = await store.totals()
+        with TemporaryDirectory(prefix="trotline-merge-") as folder:
+            copy = f"sqlite:{Path(folder) / 'copy.db'}"
+            await _copied(store, plan, copy)
+            report = await merge(msgspec.structs.replace(plan, sink=copy), on_step)
+    finally:
+        await store.close()
+    return msgspec.structs.replace(report, before=before, dry_run=True)
+
+
+async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
+    sink = backends.open_sink(copy)
+    try:
+        await sink.open()
+        after = _BEFORE_ALL
+        while some := await store.changed(_EVERYTHING, plan.kinds, after, plan.at_once):
+            await sink.write([_record(source) for source in some])
+            after = some[-1][1:4]
+    finally:
+        await sink.close()
+    things = backends.open_merge_store(copy)
+    try:
+        await things.open()
+        await things.decide(await store.verdicts())
+    finally:
+        await things.close()
+
+
+def _record(source: Source) -> Record:
+    data = msgspec.json.decode(source.data)
+    return Record(kind=source.kind, key=source.key, data=data, url=source.url, site=source.site, seen_at=source.seen_at)
+
+
+async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeReport:
+    started = time.monotonic()
+    report = MergeReport(before=await store.totals())
+    crowded: set[int] = set()
+    stepper = Stepper(store, plan.rule, plan.author)
+    after: Identity = _BEFORE_ALL
+    more = True
+    while more:
+        step, last, more = await _stepped(store, stepper, plan, after)
+        if step is None:
+            continue
+        after = last
+        crowded |= step.crowded
+        report = msgspec.structs.replace(
+            report,
+            read=report.read + len(step.change.sources),
+            gone=report.gone + len(step.change.gone),
+            pairs=report.pairs + step.pairs,
+            without_text=report.without_text + step.without_text,
+            crowded=len(crowded),
+            seconds=time.monotonic() - started,
+        )
+        on_step(report)
+    if report.read or report.gone:
+        await store.finish()
+    return msgspec.structs.replace(report, after=await store.totals(), seconds=time.monotonic() - started)
+
+
+async def _stepped(
+    store: MergeStore, stepper: Stepper, plan: MergePlan, after: Identity
+) -> tuple[Step | None, Identity, bool]:
+    """The step, the last record of it, and whether there may be more. Computed again if another merge was faster."""
+    for _ in range(_RACES):
+        version = await store.version()
+        changed = await store.changed(plan.rule.fingerprint, plan.kinds, after, plan.at_once)
+        gone = await store.gone(plan.at_once)
+        if not changed and not gone:
+            return None, after, False
+        step = await stepper.step(version, changed, gone)
+        try:
+            await store.apply(step.change)
+        except MergeRaced:
+            continue
+        last = changed[-1][1:4] if changed else after
+        return step, last, len(changed) == plan.at_once or len(gone) == plan.at_once
+    raise SettingsError(
+        "another merge of the same records has been faster each time",
+        hint="Let it finish, then start again: one merge at a time is enough.",
+    )
+
+
+def _need_library(rule: MergeRule) -> None:
+    missing = [name for name in ("rensa", "rapidfuzz") if find_spec(name) is None]
+    if "text" in rule.by and missing:
+        raise SettingsError(
+            f"comparing texts needs the package {missing[0]}, which is not installed here",
+            hint="Install it: pip install 'trotline[merge]'; or merge by exact keys only: --by url,ids",
+        )

@@ -1,0 +1,87 @@
+"""What people decide about things: split one, or say that two records are the same or different."""
+
+import itertools
+
+from trotline.commands.merge import MergePlan, MergeReport, merge
+from trotline.config import backends
+from trotline.errors import SettingsError
+from trotline.model.merge import Review, ThingView, Verdict
+
+MOST_SPLIT = 200
+"""Sources of a thing that can be split into all of them: each pair of them is remembered."""
+
+
+async def show(sink: str, thing: str) -> ThingView:
+    store = backends.open_merge_store(sink)
+    try:
+        found = await store.thing(thing)
+    finally:
+        await store.close()
+    if found is None:
+        raise SettingsError(
+            f"there is no thing {thing!r}",
+            hint="Ids are in the column _thing of the view merged_KIND, and in the view merged.",
+        )
+    return found
+
+
+async def review(sink: str, limit: int) -> list[Review]:
+    store = backends.open_merge_store(sink)
+    try:
+        return await store.review(limit)
+    finally:
+        await store.close()
+
+
+async def split(plan: MergePlan, thing: str, source: str = "") -> MergeReport:
+    """Into all its sources, or only this one (SITE/KEY) from the others. It stays so in all later merges."""
+    found = await show(plan.sink, thing)
+    ids = [one.id for one in found.sources]
+    names = {f"{one.site}/{one.key}": one.id for one in found.sources}
+    if source and source not in names:
+        raise SettingsError(f"thing {thing} has no source {source!r}", hint=f"It has: {', '.join(list(names)[:20])}")
+    if len(ids) < 2:
+        raise SettingsError(f"thing {thing} has one source only: {next(iter(names), '')}", hint="It cannot be split.")
+    if not source and len(ids) > MOST_SPLIT:
+        raise SettingsError(
+            f"thing {thing} has {len(ids):,} sources, which is too many to split at once (at most {MOST_SPLIT})",
+            hint="Take one out: --source SITE/KEY. Or change the rule that merged them, and merge again.",
+        )
+    pairs = [(names[source], one) for one in ids if one != names[source]] if source else itertools.combinations(ids, 2)
+    return await decide(plan, [Verdict(min(a, b), max(a, b), False) for a, b in pairs])
+
+
+async def decide(plan: MergePlan, verdicts: list[Verdict]) -> MergeReport:
+    """Remember it, and merge what it concerns."""
+    store = backends.open_merge_store(plan.sink)
+    try:
+        await store.open()
+        if await store.rule() != plan.rule.fingerprint:
+            raise SettingsError(
+                "the things here were merged by another rule than this command names: it would merge all of them again",
+                hint="Give the options of that merge (--by, --prefer, ...), or the spider's file, as well.",
+            )
+        await store.decide(verdicts)
+    finally:
+        await store.close()
+    return await merge(plan)
+
+
+def pair_of(text: str) -> tuple[int, int]:
+    """Two sources, as the review list names them; ValueError if it is no such name."""
+    a, _, b = text.partition("-")
+    low, high = sorted(_id(one) for one in (a, b))
+    if low == high:
+        raise ValueError(f"{text!r} names one record twice")
+    return low, high
+
+
+def pair_name(pair: Review) -> str:
+    return f"{pair.a.id & (1 << 64) - 1:016x}-{pair.b.id & (1 << 64) - 1:016x}"
+
+
+def _id(text: str) -> int:
+    if len(text) != 16:
+        raise ValueError(f"{text[:40]!r} is not the name of a pair")
+    number = int(text, 16)
+    return number - (1 << 64) if number >> 63 else number

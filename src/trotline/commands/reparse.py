@@ -1,0 +1,164 @@
+"""Runs handlers over the archive: parse in processes, compare with the stored rows, write."""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+import msgspec
+
+from trotline.commands.archive import existing
+from trotline.config import backends
+from trotline.config.settings import Settings
+from trotline.errors import SinkRejects, TrotlineError
+from trotline.model.archive import ArchiveQuery, CaptureKind
+from trotline.model.record import Record
+from trotline.processes import reparse_child
+from trotline.processes.reparse_child import ReparseCounts, ReparseShare
+from trotline.rules import row_differences
+from trotline.rules.row_differences import Differences, Identity, Made
+
+BATCH = 500
+EXAMPLES = 5
+
+
+class ReparsePlan(msgspec.Struct, frozen=True, kw_only=True):
+    ref: str
+    settings: Settings
+    """With the places of the spider (`Settings.of`)."""
+    query: ArchiveQuery
+    dry_run: bool = False
+
+
+class ReparseReport(msgspec.Struct, frozen=True, kw_only=True):
+    counts: ReparseCounts
+    differences: Differences | None
+    """None: the rows of this sink cannot be read."""
+    written: int = 0
+    refused: int = 0
+    """Records that the sink refuses."""
+
+
+async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> ReparseReport:
+    """`show` gets the differences before anything is written."""
+    settings = plan.settings
+    async with existing(settings.archive):
+        """It is there: every process opens it for itself."""
+    with TemporaryDirectory(prefix="trotline-reparse-") as name:
+        files = [_new(Path(name) / f"{part}.records") for part in range(settings.processes)]
+        counts = _total(await asyncio.gather(*(_run(plan, part, file) for part, file in enumerate(files))))
+        if counts.trouble:
+            raise TrotlineError(counts.trouble)
+        with ExitStack() as stack:
+            opened: list[BinaryIO] = [stack.enter_context(file.open("rb")) for file in files]
+            made: dict[Identity, Made] = {}
+            for number, file in enumerate(opened):
+                for at, record in reparse_child.read(file):
+                    row_differences.newest(made, record, (number, at))
+            report = ReparseReport(counts=counts, differences=_differences(settings.sink, made, opened))
+            show(report)
+            if plan.dry_run:
+                return report
+            written, refused = await _write(settings.sink, made, opened)
+            return msgspec.structs.replace(report, written=written, refused=refused)
+
+
+def _new(file: Path) -> Path:
+    file.touch()
+    return file
+
+
+async def _run(plan: ReparsePlan, part: int, file: Path) -> ReparseCounts:
+    share = ReparseShare(
+        ref=plan.ref,
+        archive=plan.settings.archive,
+        query=msgspec.structs.replace(plan.query, kind=CaptureKind.RESPONSE),
+        part=part,
+        parts=plan.settings.processes,
+        memory=plan.settings.memory,
+        out=str(file),
+        dry_run=plan.dry_run,
+    )
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "trotline.processes.reparse_child",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        said, _ = await child.communicate(msgspec.json.encode(share) + b"\n")
+    except BaseException:
+        child.kill()
+        await child.wait()
+        raise
+    try:
+        return msgspec.json.decode(said.rpartition(b"\n")[0].rpartition(b"\n")[2], type=ReparseCounts)
+    except msgspec.DecodeError:
+        return ReparseCounts(trouble=f"a process that parsed pages ended with exit code {child.returncode}")
+
+
+def _total(parts: list[ReparseCounts]) -> ReparseCounts:
+    not_read, failed, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
+    for part in parts:
+        not_read.update(part.not_read)
+        failed.update(part.failed)
+        for why, urls in part.examples.items():
+            examples[why] = [*examples.get(why, ()), *urls][: reparse_child.EXAMPLES]
+    return ReparseCounts(
+        pages=sum(part.pages for part in parts),
+        read=sum(part.read for part in parts),
+        records=sum(part.records for part in parts),
+        rejects=sum(part.rejects for part in parts),
+        not_read=dict(not_read.most_common()),
+        failed=dict(failed.most_common()),
+        examples=examples,
+        trouble=next((part.trouble for part in parts if part.trouble), ""),
+    )
+
+
+def _differences(sink: str, made: dict[Identity, Made], files: list[BinaryIO]) -> Differences | None:
+    if backends.is_missing(sink):
+        return Differences(new=len(made))
+    if not backends.has_rows(sink):
+        return None
+    with backends.snapshot(sink, None, None) as rows:
+        found, changed = row_differences.compared(made, rows)
+    for row, one in changed:
+        fields = row_differences.changed_fields(row, _record(files, one))
+        found.fields.update(f"{row.kind}.{name}" for name in fields)
+        if len(found.examples) < EXAMPLES:
+            found.examples = [*found.examples, {"kind": row.kind, "key": row.key, "url": row.url, "fields": fields}]
+    return found
+
+
+def _record(files: list[BinaryIO], made: Made) -> Record:
+    number, at = made.place
+    return reparse_child.read_at(files[number], at)
+
+
+async def _write(sink_url: str, made: dict[Identity, Made], files: list[BinaryIO]) -> tuple[int, int]:
+    """The newest record of each identity; how many were written, and how many the sink refuses."""
+    sink = backends.open_sink(sink_url)
+    places = sorted(made.values(), key=lambda one: one.place)
+    written = refused = 0
+    try:
+        await sink.open()
+        for start in range(0, len(places), BATCH):
+            batch = [_record(files, one) for one in places[start : start + BATCH]]
+            while batch:
+                try:
+                    await sink.write(batch)
+                    written += len(batch)
+                    break
+                except SinkRejects as error:
+                    refused += len(error.rejected)
+                    batch = [record for place, record in enumerate(batch) if place not in error.rejected]
+        await sink.finish()
+    finally:
+        await sink.close()
+    return written, refused

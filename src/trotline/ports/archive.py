@@ -1,0 +1,60 @@
+"""Where raw responses and artifacts go."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from trotline.model.archive import (
+    ArchiveCheck,
+    ArchiveCut,
+    ArchivedPage,
+    ArchiveEntry,
+    ArchiveQuery,
+    Capture,
+)
+from trotline.model.time import Moment
+
+
+class Archive(Protocol):
+    """A1 when `write` returns, the batch is durable; a process that dies before that leaves whole records or none
+    A2 a capture that is written twice is found once
+    A3 what was written is read back: status, headers and body, byte for byte; equal bodies may be stored once
+    A4 a query answers every capture that fits, also of writers that are still at work or have died
+    A5 pruning removes no capture that is not older than asked, and nothing that another one needs
+    A6 an empty batch is harmless; so is closing twice
+    """
+
+    async def open(self) -> None:
+        """Connect, so that errors show before any page is fetched. Twice is harmless."""
+        ...
+
+    async def write(self, batch: Sequence[Capture]) -> None:
+        """Store the batch. `ArchiveUnreachable`: it may not be stored; write it again later."""
+        ...
+
+    def entries(self, wanted: ArchiveQuery) -> AsyncIterator[ArchiveEntry]:
+        """The captures that fit, in no order."""
+        ...
+
+    async def read(self, entry: ArchiveEntry) -> ArchivedPage:
+        """`ArchiveDamaged` if it is not what was written."""
+        ...
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
+        """As `entries` and `read`, file by file. `parts`: readers that share the work; each capture is read by one."""
+        ...
+
+    async def check(self) -> ArchiveCheck:
+        """Read everything, and say what is damaged."""
+        ...
+
+    async def prune(self, before: Moment, *, dry_run: bool = False) -> ArchiveCut:
+        """Remove what is older; with `dry_run` only say what would be removed."""
+        ...
+
+    async def tidy(self, now: Moment) -> int:
+        """Roll small files that dead writers left into large ones; how many files were made."""
+        ...
+
+    async def close(self) -> None:
+        """Roll what this writer left in small files."""
+        ...

@@ -1,0 +1,146 @@
+"""A process that parses its share of an archive. Its parent gives it a job on standard input, and reads what it found
+from a file."""
+
+import asyncio
+import struct
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from trotline.config import backends
+from trotline.config.spider_loader import load
+from trotline.errors import TrotlineError
+from trotline.model.archive import ArchiveQuery
+from trotline.model.record import Record
+from trotline.processes import memory_limits
+from trotline.rules import redaction
+from trotline.spider.handler_failed import HandlerFailed
+from trotline.worker.reparse import NotRead, Reparse, kept_of
+
+_LENGTH = struct.Struct("<I")
+EXAMPLES = 3
+"""URLs that are named for each reason."""
+
+
+class ReparseShare(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of JSON on standard input."""
+
+    ref: str
+    archive: str
+    query: ArchiveQuery
+    part: int
+    parts: int
+    memory: int
+    out: str
+    """The file for its records."""
+    dry_run: bool
+
+
+class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process did, as one line of JSON on standard output."""
+
+    pages: int = 0
+    read: int = 0
+    records: int = 0
+    rejects: int = 0
+    not_read: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    examples: dict[str, list[str]] = {}
+    trouble: str = ""
+    """Why it could not go on."""
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.pages = self.read = self.records = self.rejects = 0
+        self.not_read, self.failed = Counter[str](), Counter[str]()
+        self.examples: dict[str, list[str]] = {}
+
+    def fail(self, why: str, url: str) -> None:
+        self.failed[why] += 1
+        named = self.examples.setdefault(why, [])
+        if len(named) < EXAMPLES:
+            named.append(redaction.url(url))
+
+    def counts(self, trouble: str = "") -> ReparseCounts:
+        return ReparseCounts(
+            pages=self.pages,
+            read=self.read,
+            records=self.records,
+            rejects=self.rejects,
+            not_read=dict(self.not_read),
+            failed=dict(self.failed),
+            examples=self.examples,
+            trouble=redaction.text(trouble),
+        )
+
+
+def main() -> int:
+    share = msgspec.json.decode(sys.stdin.buffer.readline(), type=ReparseShare)
+    memory_limits.cap(share.memory)
+    tally, trouble = _Tally(), ""
+    try:
+        with Path(share.out).open("wb") as out:
+            asyncio.run(_parse(share, tally, out))
+    except TrotlineError as error:
+        trouble = f"{error.what}. {error.hint}"
+    sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
+    return 0
+
+
+async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
+    reparse = Reparse(load(share.ref))
+    archive = backends.open_archive(share.archive, f"reparse-{share.part}")
+    async for page in archive.pages(share.query, share.part, share.parts):
+        tally.pages += 1
+        try:
+            got, kept = await reparse.read(page)
+        except NotRead as error:
+            tally.not_read[str(error)] += 1
+        except HandlerFailed as failed:
+            tally.fail(failed.group, page.entry.url)
+        except TimeoutError:
+            tally.fail("an async handler took too long", page.entry.url)
+        else:
+            tally.read += 1
+            tally.records += len(got.records)
+            tally.rejects += len(got.rejects)
+            write(out, got.records)
+            if kept and not share.dry_run:
+                await archive.write([kept_of(page, one) for one in kept])
+    await archive.close()
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Record).decode
+
+
+def write(out: BinaryIO, records: list[Record]) -> None:
+    for record in records:
+        data = _encode(record)
+        out.write(_LENGTH.pack(len(data)))
+        out.write(data)
+
+
+def read(file: BinaryIO) -> Iterator[tuple[int, Record]]:
+    """Each record with its place in the file."""
+    while True:
+        at = file.tell()
+        head = file.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return
+        data = file.read(_LENGTH.unpack(head)[0])
+        yield at, _decode(data)
+
+
+def read_at(file: BinaryIO, at: int) -> Record:
+    file.seek(at)
+    return next(read(file))[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

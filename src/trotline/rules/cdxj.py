@@ -1,0 +1,111 @@
+"""The index of a WARC file: CDXJ, one line per capture, sorted, as pywb and other tools read it."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from trotline.model.archive import ArchiveEntry, CaptureKind
+
+_ESCAPED = str.maketrans({" ": "%20", "\n": "%0A", "\r": "%0D", "\t": "%09"})
+
+
+def key_of(url: str) -> str:
+    """The sort key: the host backwards, then the path (`com,shop)/p/17?a=1`), in lower case. Other addresses as they
+    are."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return url.translate(_ESCAPED)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return url.translate(_ESCAPED)
+    names = parts.hostname.split(".")
+    if len(names) > 1 and names[0] == "www":
+        names = names[1:]
+    host = parts.hostname if names[-1].isdigit() or ":" in parts.hostname else ",".join(reversed(names))
+    place = host if port is None or port == {"http": 80, "https": 443}[parts.scheme] else f"{host}:{port}"
+    query = f"?{'&'.join(sorted(parts.query.split('&')))}" if parts.query else ""
+    return f"{place}){parts.path or '/'}{query}".lower().translate(_ESCAPED)
+
+
+def written(entries: Iterable[ArchiveEntry]) -> bytes:
+    """The whole index."""
+    return b"".join(sorted(line(entry) for entry in entries))
+
+
+def line(entry: ArchiveEntry) -> bytes:
+    stamp = datetime.fromtimestamp(entry.at, UTC).strftime("%Y%m%d%H%M%S")
+    fields: dict[str, Any] = {
+        "url": entry.url,
+        # The usual names and types of CDXJ; pywb knows a revisit by its type.
+        "mime": "warc/revisit" if entry.is_revisit else entry.mime or "unk",
+        "status": str(entry.status) if entry.status else "-",
+        "digest": entry.digest,
+        "length": str(entry.length),
+        "offset": str(entry.offset),
+        "filename": entry.file.rpartition("/")[2],
+        "id": entry.id,
+        "at": entry.at,
+        "job": entry.job,
+        "route": entry.route,
+    }
+    if entry.is_revisit:
+        fields["type"] = entry.mime
+    if entry.kind is not CaptureKind.RESPONSE:
+        fields["kind"] = entry.kind.value
+    return f"{key_of(entry.url)} {stamp} ".encode() + msgspec.json.encode(fields) + b"\n"
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    url: str
+    length: str
+    offset: str
+    id: str
+    at: float
+    mime: str = ""
+    status: str = "-"
+    digest: str = ""
+    job: str = ""
+    route: str = ""
+    kind: CaptureKind = CaptureKind.RESPONSE
+    type: str = ""
+
+
+_decode = msgspec.json.Decoder(_Fields).decode
+
+
+def read(index: bytes, file: str) -> Iterator[ArchiveEntry]:
+    """The lines of an index, of a file of that name; ValueError if one is not understood."""
+    for each in index.splitlines():
+        if each:
+            yield entry_of(each, file)
+
+
+def entry_of(text: bytes, file: str) -> ArchiveEntry:
+    try:
+        _, _, json = text.split(b" ", 2)
+        fields = _decode(json)
+        offset, length = int(fields.offset), int(fields.length)
+        if offset < 0 or length <= 0:
+            raise ValueError
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise ValueError(f"a line of its index cannot be read: {text[:80]!r}") from None
+    is_revisit = fields.mime == "warc/revisit"
+    return ArchiveEntry(
+        id=fields.id,
+        url=fields.url,
+        at=fields.at,
+        kind=fields.kind,
+        status=int(fields.status) if fields.status.isdigit() else 0,
+        mime=fields.type if is_revisit else fields.mime,
+        digest=fields.digest,
+        job=fields.job,
+        route=fields.route,
+        file=file,
+        offset=offset,
+        length=length,
+        is_revisit=is_revisit,
+    )

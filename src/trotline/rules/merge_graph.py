@@ -1,0 +1,71 @@
+"""Sources and what connects them: similar texts, shared keys, and what people decided."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from trotline.model.merge import Link, Source, Verdict
+from trotline.rules.merge_clusters import Evidence
+
+
+class Graph:
+    def __init__(self, sources: Mapping[int, Source], verdicts: Iterable[Verdict]) -> None:
+        self.sources = dict(sources)
+        self.groups: dict[int, list[int]] = {}
+        """Exact key -> sources."""
+        self._links: dict[int, set[Link]] = {}
+        self._groups_of: dict[int, list[int]] = {}
+        self._verdicts: dict[int, list[Verdict]] = {}
+        for verdict in verdicts:
+            for one in verdict[:2]:
+                self._verdicts.setdefault(one, []).append(verdict)
+
+    def add_links(self, links: Iterable[Link]) -> None:
+        for link in links:
+            self._links.setdefault(link.a, set()).add(link)
+            self._links.setdefault(link.b, set()).add(link)
+
+    def add_groups(self, groups: Iterable[tuple[int, list[int]]]) -> None:
+        for key, members in groups:
+            if key not in self.groups:
+                self.groups[key] = members
+                for member in members:
+                    self._groups_of.setdefault(member, []).append(key)
+
+    def neighbours(self, ids: Iterable[int]) -> set[int]:
+        """Known or not."""
+        return {other for one in ids for other in self._around(one)}
+
+    def parts(self) -> Iterator[list[int]]:
+        """The connected parts."""
+        left = dict.fromkeys(self.sources)
+        lonely = self._links.keys() | self._groups_of.keys() | self._verdicts.keys()
+        while left:
+            first, _ = left.popitem()
+            if first not in lonely:
+                yield [first]
+                continue
+            part, waiting = [first], [first]
+            while waiting:
+                for other in self._around(waiting.pop()):
+                    if other in left:
+                        del left[other]
+                        part.append(other)
+                        waiting.append(other)
+            yield part
+
+    def evidence(self, part: Sequence[int]) -> Evidence:
+        keys = {key for one in part for key in self._groups_of.get(one, ())}
+        return Evidence(
+            sources={one: self.sources[one] for one in part},
+            groups={key: [one for one in self.groups[key] if one in self.sources] for key in keys},
+            links={link for one in part for link in self._links.get(one, ())},
+            verdicts={verdict for one in part for verdict in self._verdicts.get(one, ())},
+        )
+
+    def _around(self, one: int) -> Iterator[int]:
+        for link in self._links.get(one, ()):
+            yield link.b if link.a == one else link.a
+        for key in self._groups_of.get(one, ()):
+            yield from self.groups[key]
+        for verdict in self._verdicts.get(one, ()):
+            if verdict.same:
+                yield verdict.b if verdict.a == one else verdict.a

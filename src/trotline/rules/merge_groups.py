@@ -1,0 +1,117 @@
+"""Changed sources, and the groups of sources that share their keys, before and after the change."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from trotline.model.merge import MergeRule, Source
+from trotline.rules.merge_keys import ALIKE, Keys, kind_of_key
+from trotline.rules.merge_text import Profile
+
+
+class Groups:
+    def __init__(self, rule: MergeRule, gone: Iterable[int]) -> None:
+        self._rule = rule
+        self.gone = set(gone)
+        self.touched: dict[int, Source] = {}
+        self.texts: dict[int, Profile] = {}
+        self.keys: dict[int, tuple[int, ...]] = {}
+        """Of each touched source, now."""
+        self._old_keys: dict[int, list[int]] = {}
+        self._removed: Counter[int] = Counter()
+        """Key -> how many touched or gone sources had it in the store."""
+        self._added: dict[int, list[int]] = {}
+        """Key -> touched sources that have it now."""
+        self._counts: dict[int, int] = {}
+        """Key -> how many have it in the store."""
+        self._stored: dict[int, list[int]] = {}
+
+    def touch(self, source: Source, found: Keys) -> None:
+        self.touched[source.id] = source
+        self.keys[source.id] = found.blocks
+        if found.profile is not None:
+            self.texts[source.id] = found.profile
+        for key in found.blocks:
+            self._added.setdefault(key, []).append(source.id)
+
+    def had(self, old_keys: Mapping[int, list[int]]) -> None:
+        """The keys of touched and gone sources in the store."""
+        self._old_keys.update(old_keys)
+        for keys in old_keys.values():
+            self._removed.update(keys)
+
+    def uncounted(self) -> set[int]:
+        return (self._added.keys() | self._removed.keys()) - self._counts.keys()
+
+    def counted(self, asked: Iterable[int], found: Mapping[int, int]) -> None:
+        self._counts.update(dict.fromkeys(asked, 0) | dict(found))
+
+    def concerns(self, key: int) -> bool:
+        return key in self._counts
+
+    def listed(self, members: Mapping[int, list[int]]) -> None:
+        self._stored.update(members)
+
+    def crossing(self) -> list[int]:
+        """Keys that were used and are too crowded now, or the other way round."""
+        return [
+            key for key, before in self._counts.items() if self._full(key, before) != self._full(key, self._now(key))
+        ]
+
+    def to_list(self) -> list[int]:
+        """Keys whose other members must be known."""
+        return [
+            key
+            for key, before in self._counts.items()
+            if before and key not in self._stored and not self._full(key, self._now(key))
+        ]
+
+    def crowded(self) -> frozenset[int]:
+        return frozenset(key for key in self._counts if self._full(key, self._now(key)))
+
+    def members_of(self, keys: Iterable[int]) -> set[int]:
+        """In the store."""
+        return {member for key in keys for member in self._stored.get(key, ())}
+
+    def exact(self) -> Iterator[tuple[int, list[int]]]:
+        """Exact keys, and who has them after the change."""
+        for key in self._counts:
+            if kind_of_key(key) != ALIKE and not self._full(key, self._now(key)):
+                members = self._after(key)
+                if len(members) > 1:
+                    yield key, members
+
+    def former_mates(self) -> set[int]:
+        """Who shared an exact key with a touched or gone source before."""
+        return self.members_of(key for key in self._removed if kind_of_key(key) != ALIKE)
+
+    def candidates(self, site_of: Mapping[int, str]) -> set[tuple[int, int]]:
+        """Pairs to compare: at least one of them touched, and of two sites unless the rule compares within one."""
+        pairs: set[tuple[int, int]] = set()
+        within = self._rule.within_site
+        for key, added in self._added.items():
+            if kind_of_key(key) != ALIKE or self._full(key, self._now(key)):
+                continue
+            members = self._after(key) if self._counts.get(key) else added
+            if len(members) < 2:
+                continue
+            for one in added:
+                site = site_of.get(one)
+                for other in members:
+                    if one != other and (within or site_of.get(other) != site):
+                        pairs.add((one, other) if one < other else (other, one))
+        return pairs
+
+    def others(self) -> set[int]:
+        """Sources in the store that touched ones may be compared with."""
+        alike = (key for key in self._added if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)))
+        return self.members_of(alike) - self.touched.keys() - self.gone
+
+    def _now(self, key: int) -> int:
+        return self._counts.get(key, 0) - self._removed[key] + len(self._added.get(key, ()))
+
+    def _full(self, key: int, number: int) -> bool:
+        return number > (self._rule.most_alike if kind_of_key(key) == ALIKE else self._rule.most)
+
+    def _after(self, key: int) -> list[int]:
+        kept = [one for one in self._stored.get(key, ()) if one not in self.touched and one not in self.gone]
+        return kept + self._added.get(key, [])

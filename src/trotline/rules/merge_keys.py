@@ -1,0 +1,157 @@
+"""The keys of a record: records that share one are one thing (exact keys), or are compared (groups of similar texts).
+
+A key is a signed 64-bit hash whose lowest two bits say what it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import xxhash
+
+from trotline.model.merge import AuthorKey, MergeRule, Source, signed
+from trotline.model.record import Record
+from trotline.rules.merge_text import Profile, profile, shingles, text_of
+from trotline.rules.urls import Address, read
+
+ALIKE, EXACT, PAGE = 0, 1, 2
+"""Similar texts; the same thing; the same page, and the same thing unless the page has several."""
+_GTIN = (
+    "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "ean", "ean8", "ean13", "upc", "barcode", "isbn", "isbn10", "isbn13"
+)  # fmt: skip
+_OTHER_IDS = ("doi", "asin", "imdb_id", "issn")
+_BANDS, _ROWS = 20, 2
+_BANDS_OF_WORDS, _ROWS_OF_WORDS = 16, 3
+"""Without numbers there are more similar texts: a group needs more in common."""
+_CLOSE_BANDS, _CLOSE_ROWS = 4, 6
+"""Nearly the same words, whatever the numbers: for review."""
+_PERMUTATIONS = 48
+_SEED = 1
+_canonical = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Keys(msgspec.Struct, frozen=True):
+    blocks: tuple[int, ...]
+    profile: Profile | None
+    """None: it has no text, or texts are not compared."""
+
+
+def kind_of_key(block: int) -> int:
+    return block & 3
+
+
+def keys_of(source: Source, rule: MergeRule, author: AuthorKey | None = None) -> Keys:
+    by = rule.by
+    if by == ("key",) and author is None:
+        return Keys((_key(EXACT, f"key\0{source.kind}\0{source.key}"),), None)
+    fields = _decode(source.data)
+    blocks = list(_exact(source, fields, by, author))
+    compared = _profile(fields, rule) if "text" in by else None
+    if compared is not None:
+        blocks += _alike(source.kind, compared)
+    return Keys(tuple(dict.fromkeys(blocks)), compared)
+
+
+def profile_of(source: Source, rule: MergeRule) -> Profile | None:
+    return _profile(_decode(source.data), rule) if "text" in rule.by else None
+
+
+def ids_of(fields: Mapping[str, Any]) -> set[str]:
+    """Global identifiers, in one form: a GTIN and an ISBN with a wrong check digit are none."""
+    found = set()
+    for name in _GTIN:
+        if name in fields and (number := _gtin(str(fields[name]))):
+            found.add(f"gtin\0{number}")
+    for name in _OTHER_IDS:
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            found.add(f"{name}\0{value.strip().casefold()}")
+    return found
+
+
+def _profile(fields: Mapping[str, Any], rule: MergeRule) -> Profile | None:
+    text = text_of(fields, rule.text)
+    return _cached_profile(text) if text else None
+
+
+@lru_cache(100_000)
+def _cached_profile(text: str) -> Profile:
+    return profile(text)
+
+
+def _exact(source: Source, fields: Mapping[str, Any], by: tuple[str, ...], author: AuthorKey | None) -> Iterator[int]:
+    kind = source.kind
+    if "key" in by:
+        yield _key(EXACT, f"key\0{kind}\0{source.key}")
+    if "url" in by and (page := _page(source.url)):
+        yield _key(PAGE, f"url\0{kind}\0{page}")
+    if "content" in by:
+        yield _key(EXACT, b"content\0" + kind.encode() + b"\0" + _canonical(fields))
+    if "ids" in by:
+        for one in ids_of(fields):
+            yield _key(EXACT, f"id\0{kind}\0{one}")
+    if author is not None:
+        for answer in _answers(author, source, fields):
+            yield _key(EXACT, f"author\0{kind}\0{answer}")
+
+
+def _answers(author: AuthorKey, source: Source, fields: Mapping[str, Any]) -> Iterator[str]:
+    _, site, kind, key, url, seen_at, *_ = source
+    said = author(Record(kind=kind, key=key, data=dict(fields), url=url, site=site, seen_at=seen_at))
+    if said is None or said == "":
+        return
+    yield from [said] if isinstance(said, str) else [str(one) for one in said if one]
+
+
+def _page(url: str) -> str:
+    """The page, whatever its scheme: http and https, with and without www."""
+    address = read(url)
+    if not isinstance(address, Address):
+        return ""
+    return address.identity.partition("://")[2].removeprefix("www.")
+
+
+def _alike(kind: str, compared: Profile) -> Iterator[int]:
+    from rensa import RMinHash
+
+    sketch = RMinHash(num_perm=_PERMUTATIONS, seed=_SEED)
+    sketch.update(list(shingles(compared.words)))
+    digest = sketch.digest()
+    figures = compared.figures
+    bands, rows = (_BANDS, _ROWS) if len(figures) > 1 else (_BANDS_OF_WORDS, _ROWS_OF_WORDS)
+    start = f"{kind}\0{figures}\0"
+    for band in range(bands):
+        yield _key(ALIKE, f"{start}{band}\0{digest[band * rows : (band + 1) * rows]}")
+    for band in range(_CLOSE_BANDS):
+        yield _key(ALIKE, f"{kind}\0close\0{band}\0{digest[band * _CLOSE_ROWS : (band + 1) * _CLOSE_ROWS]}")
+
+
+def _key(of: int, text: str | bytes) -> int:
+    octets = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return signed(xxhash.xxh3_64_intdigest(octets) & ~3 | of)
+
+
+def _gtin(text: str) -> str:
+    """14 digits; empty: not valid."""
+    plain = text.strip().replace("-", "").replace(" ", "").upper()
+    if len(plain) == 10 and plain[:9].isdecimal() and plain.isascii():
+        return _of_isbn10(plain)
+    if not (plain.isascii() and plain.isdecimal()) or len(plain) not in (8, 12, 13, 14) or not int(plain):
+        return ""
+    padded = plain.zfill(14)
+    return padded if _check_digit(padded[:13]) == padded[13] else ""
+
+
+def _of_isbn10(plain: str) -> str:
+    digits = [10 if char == "X" else int(char) if char.isdecimal() else -1 for char in plain]
+    if min(digits) < 0 or sum((10 - place) * digit for place, digit in enumerate(digits)) % 11:
+        return ""
+    body = "0978" + plain[:9]
+    return body + _check_digit(body)
+
+
+def _check_digit(body: str) -> str:
+    total = sum(int(digit) * (3 if place % 2 == 0 else 1) for place, digit in enumerate(body))
+    return str(-total % 10)

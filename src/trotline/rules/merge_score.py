@@ -1,0 +1,110 @@
+"""How similar are two texts? Words that contradict each other count for more than words that agree.
+
+0: different things. 1: the same words and numbers. A pair is one thing only if nothing in it speaks against it: the
+numbers are the same, no word that makes a variant (a colour, "pro", a size) stands on one side only, and the words
+that are left over stand on one side only. Else it is at most for review.
+"""
+
+from trotline.rules.merge_text import Profile
+from trotline.rules.merge_words import VARIANTS
+
+_ONE_ERROR = 5
+"""Letters of a word that may have one typing error: a wrong, missing or added letter, or two that are swapped."""
+_TWO_ERRORS = 9
+_SHORTEST_PREFIX = 3
+
+
+def similarity(a: Profile, b: Profile, merge_from: float) -> float:
+    """The same for both orders. `merge_from`: what is for review stays below it."""
+    if not a.words or not b.words:
+        return 0.0
+    if a.joined > b.joined:
+        a, b = b, a
+    shared, more_a, more_b = _figures(a, b)
+    if more_a and more_b:
+        return 0.0
+    left_a, left_b = a.words - b.words, b.words - a.words
+    shared += len(a.words) - len(left_a)
+    if left_a and left_b:
+        left_a, left_b, aligned = _aligned(left_a, left_b)
+        left_a, left_b, joined = _joined(left_a, left_b, a, b)
+        shared += aligned + joined
+    variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
+    if (variants_a and left_b) or (variants_b and left_a):
+        # A colour against another word is another colour.
+        return 0.0
+    score = 2.0 * shared / (2.0 * shared + len(left_a) + len(left_b) + more_a + more_b) if shared else 0.0
+    if more_a or more_b or variants_a or variants_b or (left_a and left_b):
+        return min(score, merge_from - 0.001)
+    return score
+
+
+def _figures(a: Profile, b: Profile) -> tuple[int, int, int]:
+    """How many numbers are the same, and how many each side has besides."""
+    if a.quantities == b.quantities and a.numbers == b.numbers:
+        return len(a.quantities) + len(a.numbers), 0, 0
+    more_a = {one.canonical: one.written for one in a.quantities} | dict.fromkeys(a.numbers, "")
+    more_b = {one.canonical: one.written for one in b.quantities} | dict.fromkeys(b.numbers, "")
+    number = len(more_a)
+    for canonical in more_a.keys() & more_b.keys():
+        del more_a[canonical], more_b[canonical]
+    # "128" is 128 GB, if the other side says so.
+    _drop_bare(more_a, more_b)
+    _drop_bare(more_b, more_a)
+    return number - len(more_a), len(more_a), len(more_b)
+
+
+def _drop_bare(bare: dict[str, str], with_unit: dict[str, str]) -> None:
+    for canonical, written in list(with_unit.items()):
+        if written and bare.get(written) == "":
+            del bare[written], with_unit[canonical]
+
+
+def _aligned(left_a: frozenset[str], left_b: frozenset[str]) -> tuple[frozenset[str], frozenset[str], int]:
+    """Without words that are other spellings of each other; and how many there were."""
+    rest_b = sorted(left_b - VARIANTS)
+    rest_a: list[str] = []
+    for word in sorted(left_a - VARIANTS):
+        found = next((other for other in rest_b if _same_word(word, other)), None)
+        if found is None:
+            rest_a.append(word)
+        else:
+            rest_b.remove(found)
+    aligned = len(left_a - VARIANTS) - len(rest_a)
+    return frozenset(rest_a) | (left_a & VARIANTS), frozenset(rest_b) | (left_b & VARIANTS), aligned
+
+
+def _same_word(a: str, b: str) -> bool:
+    short, long = (a, b) if len(a) <= len(b) else (b, a)
+    if len(short) >= _SHORTEST_PREFIX and (long.startswith(short) or _abbreviates(short, long)):
+        return True
+    if len(long) < _ONE_ERROR:
+        return False
+    from rapidfuzz.distance.OSA import distance
+
+    errors = 1 if len(long) < _TWO_ERRORS else 2
+    return distance(a, b, score_cutoff=errors) <= errors
+
+
+def _abbreviates(short: str, long: str) -> bool:
+    """ "chclt" for "chocolate": no vowels after its first letter, and all its letters in order."""
+    if short[0] != long[0] or len(long) < len(short) + 2 or any(vowel in short[1:] for vowel in "aeiou"):
+        return False
+    letters = iter(long)
+    return all(letter in letters for letter in short)
+
+
+def _joined(
+    left_a: frozenset[str], left_b: frozenset[str], a: Profile, b: Profile
+) -> tuple[frozenset[str], frozenset[str], int]:
+    """ "overear" here and "over ear" there."""
+    matched = 0
+    for word in sorted(left_a):
+        parts = frozenset(part for part in left_b if part in word) if word in b.joined else frozenset()
+        if len(parts) > 1 and sum(map(len, parts)) == len(word):
+            left_a, left_b, matched = left_a - {word}, left_b - parts, matched + 1
+    for word in sorted(left_b):
+        parts = frozenset(part for part in left_a if part in word) if word in a.joined else frozenset()
+        if len(parts) > 1 and sum(map(len, parts)) == len(word):
+            left_a, left_b, matched = left_a - parts, left_b - {word}, matched + 1
+    return left_a, left_b, matched

@@ -1,0 +1,117 @@
+"""The text of a record, taken apart for comparison: words, and numbers with their units.
+
+"Café Crème, 0,5 L (6-pack)" and "CAFE CREME 6 x 500ml" have the same words and the same numbers.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from trotline.rules.merge_words import NOISE, SAME, UNITS
+
+BESIDE_THE_NAME = (
+    "brand", "manufacturer", "author", "artist", "color", "colour", "size", "model", "model_number", "mpn", "capacity",
+    "volume", "weight", "edition", "variant", "pack", "pack_size",
+)  # fmt: skip
+"""Fields that are compared with the name: one shop writes the colour into the title, the other beside it."""
+_LONGEST = 500
+"""Characters of a text that are compared."""
+_SPECIAL = str.maketrans({"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "&": " and ", "+": " plus "})
+_APOSTROPHE = re.compile(r"['’`´]")
+_INCHES = re.compile(r"(\d)\s*(?:\"|''|″|”)")
+_THOUSANDS = re.compile(r"(?<=[1-9]),(?=\d{3}(?!\d))|(?<=[1-9]\d),(?=\d{3}(?!\d))|(?<=\d{3}),(?=\d{3}(?!\d))")
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
+_PACK_OF = re.compile(r"\b(?:pack|set|box|case|bundle|pk)\s+of\s+(\d+)\b")
+_TIMES = re.compile(r"\bx\s*(\d+)\b(?!\s*(?:mm|cm|m|in)\b)")
+_QUANTITY = re.compile(
+    r"(?<![a-z0-9.])(\d+(?:\.\d+)?)[\s-]*(" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")(?![a-z0-9])"
+)
+_TOKEN = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
+
+
+class Quantity(NamedTuple):
+    """A number, in the unit that it is compared in, and as it was written."""
+
+    canonical: str
+    written: str
+
+
+class Profile(NamedTuple):
+    words: frozenset[str]
+    quantities: frozenset[Quantity]
+    """With a unit."""
+    numbers: frozenset[str]
+    """Without one: model numbers, years."""
+    joined: str
+    """The words in their order without spaces: "over ear" and "overear" are found in each other's."""
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """All numbers, as they are compared."""
+        return (*sorted(one.canonical for one in self.quantities), "/", *sorted(self.numbers))
+
+
+def text_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The name of a thing, and what stands beside it; empty: the record has no such field."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            beside = (fields.get(other) for other in BESIDE_THE_NAME if other != name)
+            texts = [str(text) for text in beside if isinstance(text, str | int | float) and not isinstance(text, bool)]
+            return " | ".join([value[:_LONGEST], *(text[:_LONGEST] for text in texts)])
+    return ""
+
+
+def profile(text: str) -> Profile:
+    plain = _PACK_OF.sub(r" \1 pc ", folded(text))
+    quantities: set[Quantity] = set()
+
+    def keep(match: re.Match[str]) -> str:
+        factor, unit = UNITS[match[2]]
+        quantities.add(Quantity(f"{float(match[1]) * factor:g}{unit}", f"{float(match[1]):g}"))
+        return " "
+
+    def keep_times(match: re.Match[str]) -> str:
+        quantities.add(Quantity(f"{int(match[1])}pc", match[1]))
+        return " "
+
+    rest = _TIMES.sub(keep_times, _QUANTITY.sub(keep, plain))
+    words: list[str] = []
+    numbers: set[str] = set()
+    for token in _TOKEN.findall(rest):
+        if token[0].isdecimal():
+            numbers.add(f"{float(token):g}" if len(token) < 16 else token)
+        else:
+            words.append(SAME.get(token, token))
+    kept = [word for word in words if word not in NOISE]
+    # One of anything is no pack: "1 x" is as good as nothing.
+    counted = frozenset(one for one in quantities if one.canonical != "1pc")
+    return Profile(frozenset(kept), counted, frozenset(numbers), "".join(kept))
+
+
+def folded(text: str) -> str:
+    """Lower case, without accents, decimal points, and inches in letters."""
+    plain = text if text.isascii() else _without_accents(text)
+    plain = _APOSTROPHE.sub("", _INCHES.sub(r"\1 in ", plain.casefold().translate(_SPECIAL)))
+    if "," in plain:
+        plain = _DECIMAL_COMMA.sub(".", _THOUSANDS.sub("", plain))
+    return plain
+
+
+def _without_accents(text: str) -> str:
+    # ″ and ′ would become two apostrophes, as they should.
+    return "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+
+
+@lru_cache(65_536)
+def _grams_of(word: str) -> tuple[str, ...]:
+    padded = f"^{word}$"
+    return tuple(padded[start : start + 3] for start in range(len(padded) - 2))
+
+
+def shingles(words: frozenset[str]) -> Iterator[str]:
+    """Three letters each, within words: their order does not matter."""
+    for word in words:
+        yield from _grams_of(word)

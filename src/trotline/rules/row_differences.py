@@ -1,0 +1,81 @@
+"""What a re-parse would change: its records against the rows that are stored."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import xxhash
+
+from trotline.model.record import Record
+from trotline.model.row import Row, json_text
+from trotline.model.time import Moment
+
+Identity = tuple[str, str, str]
+
+
+class Made(NamedTuple):
+    """The newest record of an identity."""
+
+    seen_at: Moment
+    hash: int
+    place: tuple[int, int]
+    """Where it is: file and offset."""
+
+
+class Differences(msgspec.Struct):
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    older: int = 0
+    """The stored row was seen later: it stays."""
+    not_made: int = 0
+    """Rows of the same kinds and time that no page gives now: they stay."""
+    fields: Counter[str] = msgspec.field(default_factory=Counter)
+    """Changed fields: "kind.field" -> rows."""
+    examples: list[dict[str, object]] = []
+    """Some changed rows: what each field was, and what it is."""
+
+
+def identity_of(record: Record | Row) -> Identity:
+    return record.site, record.kind, record.key
+
+
+def hash_of(text: str) -> int:
+    """Of the data, whatever the order of its fields: databases do not keep it."""
+    return xxhash.xxh3_64_intdigest(msgspec.json.encode(msgspec.json.decode(text), order="sorted"))
+
+
+def newest(made: dict[Identity, Made], record: Record, place: tuple[int, int]) -> None:
+    """Add a record; the newest sighting of an identity wins, as in every sink."""
+    known = made.get(identity_of(record))
+    if known is None or record.seen_at >= known.seen_at:
+        made[identity_of(record)] = Made(record.seen_at, hash_of(json_text(record.data)), place)
+
+
+def changed_fields(row: Row, record: Record) -> dict[str, tuple[object, object]]:
+    """Field -> what it was and what it is."""
+    was, now = row.fields(), msgspec.json.decode(json_text(record.data))
+    names = [*now, *(name for name in was if name not in now)]
+    return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}
+
+
+def compared(made: dict[Identity, Made], rows: Iterable[Row]) -> tuple[Differences, list[tuple[Row, Made]]]:
+    """The differences without their fields, and the rows that changed."""
+    found, changed, left = Differences(), [], dict(made)
+    kinds = {(site, kind) for site, kind, _ in made}
+    seen = [one.seen_at for one in made.values()] or [0.0]
+    first, last = min(seen), max(seen)
+    for row in rows:
+        one = left.pop(identity_of(row), None)
+        if one is None:
+            found.not_made += (row.site, row.kind) in kinds and first <= row.seen_at <= last
+        elif one.hash == hash_of(row.data):
+            found.same += 1
+        elif one.seen_at < row.seen_at:
+            found.older += 1
+        else:
+            found.changed += 1
+            changed.append((row, one))
+    found.new = len(left)
+    return found, changed

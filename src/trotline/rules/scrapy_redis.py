@@ -1,0 +1,85 @@
+"""Requests in a queue of scrapy-redis, as tasks of the Scrapy bridge."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from trotline.model.task import NORMAL, Task
+from trotline.rules import plain_pickle
+from trotline.rules.scrapy_identity import START, filtered, unfiltered
+from trotline.rules.tagged_json import NotData, TaggedJson
+from trotline.rules.task_fields import LARGEST_BODY, LEAST_PRIORITY, LONGEST_NAME, MOST_PRIORITY, MOST_RETRIES
+
+NOTE = "scrapy identity"
+"""The note of a job whose fingerprints are those of scrapy-redis; its text is the key of the imported filter."""
+_VALUES = TaggedJson()
+_FIELDS = ("meta", "body", "cookies", "cb_kwargs", "flags", "priority", "dont_filter", "callback", "errback")
+_PORTS = {"http": 80, "https": 443}
+
+
+def fingerprint(method: str, url: str, body: bytes) -> bytes:
+    """As the duplicate filter of scrapy-redis makes it."""
+    from w3lib.url import canonicalize_url
+
+    data = {"method": method, "url": canonicalize_url(url), "body": body.hex()}
+    return hashlib.sha1(json.dumps(data, sort_keys=True).encode(), usedforsecurity=False).digest()
+
+
+def read(entry: bytes) -> dict[str, Any]:
+    """The request in an entry, pickled or as JSON. ValueError says why there is none."""
+    found = json.loads(entry) if entry.lstrip()[:1] == b"{" else plain_pickle.read(entry)
+    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
+        raise ValueError("it is no request")
+    return found
+
+
+def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
+    """`number`: of requests that are not filtered, the place in the queue. ValueError or NotData says what is wrong."""
+    url, method = str(fields["url"]), str(fields.get("method") or "GET")
+    body = fields.get("body") or b""
+    if isinstance(body, str):
+        body = body.encode()
+    payload = {name: fields[name] for name in _FIELDS if fields.get(name)} | ({"body": body} if body else {})
+    if fields.get("headers"):
+        payload["headers"] = _headers(fields["headers"])
+    if fields.get("encoding", "utf-8") != "utf-8":
+        payload["encoding"] = fields["encoding"]
+    if fields.get("_class"):
+        payload["class"] = fields["_class"]
+    text = _VALUES.encode(payload)
+    if len(text) > LARGEST_BODY:
+        raise NotData(f"it has {len(text):,} bytes; {LARGEST_BODY:,} are allowed")
+    priority = fields.get("priority") or 0
+    unfiltered_as = unfiltered(START, number, method, url, body)
+    return Task(
+        url=url,
+        route=str(fields.get("callback") or "parse")[:LONGEST_NAME],
+        lane=_lane(url),
+        fingerprint=unfiltered_as if fields.get("dont_filter") else filtered(fingerprint(method, url, body)),
+        priority=min(max(NORMAL - 2 * int(priority), LEAST_PRIORITY), MOST_PRIORITY),
+        retries=MOST_RETRIES,
+        created_at=now,
+        method=method,
+        body=text,
+    )
+
+
+def _headers(given: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, values in dict(given).items():
+        listed = values if isinstance(values, list | tuple) else [values]
+        found[_latin(name)] = [_latin(value) for value in listed]
+    return found
+
+
+def _latin(text: Any) -> str:
+    return text.decode("latin-1") if isinstance(text, bytes) else str(text).encode().decode("latin-1")
+
+
+def _lane(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.hostname or f"{parts.scheme}:"
+    port = parts.port
+    return (host if port is None or _PORTS.get(parts.scheme) == port else f"{host}:{port}")[:LONGEST_NAME]

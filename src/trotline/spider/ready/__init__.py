@@ -1,0 +1,1 @@
+"""Spiders that are ready to run."""

@@ -1,0 +1,54 @@
+"""Writes the captures of a batch of visits, and releases their bodies."""
+
+import logging
+import traceback
+from collections.abc import Sequence
+
+import msgspec
+
+from trotline.errors import ArchiveError
+from trotline.model.limits import MIB
+from trotline.ports.archive import Archive
+from trotline.rules import redaction
+from trotline.worker.finished_visit import FinishedVisit
+
+log = logging.getLogger("trotline.archive")
+
+LEAST_BYTES = 32 * MIB
+"""Bodies that may wait to be archived, whatever the memory limit; leasing stops above."""
+MOST_DEFECTS = 20
+"""Consecutive visits whose captures fail for an unexpected error. After that the pages are not the cause."""
+
+
+def bytes_of(visit: FinishedVisit) -> int:
+    return sum([len(capture.body) for capture in visit.captures])
+
+
+class Archiver:
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._defects = 0
+
+    async def write(self, batch: Sequence[FinishedVisit]) -> list[FinishedVisit]:
+        """The batch, with the reason of each visit that could not be archived. ArchiveUnreachable: call it again."""
+        captures = [capture for visit in batch for capture in visit.captures]
+        if not captures:
+            return list(batch)
+        try:
+            await self._archive.write(captures)
+        except ArchiveError:
+            raise
+        except Exception as error:
+            log.error("archive.failed %s", redaction.text(traceback.format_exc()))
+            if len(batch) > 1:
+                # One by one: only the page that causes it is not archived.
+                return [written for visit in batch for written in await self.write([visit])]
+            self._defects += 1
+            if self._defects > MOST_DEFECTS:
+                raise
+            why = f"not archived: defect: {type(error).__name__}"
+            return [msgspec.structs.replace(batch[0], captures=(), archive=why)]
+        self._defects = 0
+        for capture in captures:
+            capture.release()
+        return list(batch)

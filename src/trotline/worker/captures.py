@@ -1,0 +1,125 @@
+"""What a visit leaves for the archive: its response and request, redacted, and the files that its handler kept."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from trotline.model.answer import FROM_ARCHIVE, Answer, Failure
+from trotline.model.archive import Capture, CaptureKind
+from trotline.model.client import Client
+from trotline.model.harvest import Artifact
+from trotline.model.lease import Lease
+from trotline.model.task import Task
+from trotline.rules import redaction
+from trotline.rules.archive_choice import ArchiveChoice
+from trotline.rules.capture_headers import redacted_request, redacted_response
+from trotline.spider.spider import Spider
+from trotline.worker.finished_visit import FinishedVisit
+
+NO_RESPONSE = "not archived: no response"
+KNOWN = f"not archived: {FROM_ARCHIVE}"
+STORED_FILE = "not archived: a download, which is stored as a file"
+SITEMAP = "not archived: a sitemap"
+
+
+class Captures:
+    """For one spider and job."""
+
+    def __init__(self, spider: Spider, job: str, request_headers: tuple[tuple[str, str], ...]) -> None:
+        """`request_headers`: of every request of the spider, without secrets."""
+        self._spider = spider
+        self._job = job
+        self._request_headers = request_headers
+        self._secret = tuple((name, "") for name in spider.secret_headers)
+
+    def added(self, visit: FinishedVisit, asked: Task, answer: Answer | Failure, account: str = "") -> FinishedVisit:
+        """The visit with its captures, or with the reason why it has none. `asked`: the task as it was sent."""
+        kept = tuple(self._artifact(visit.lease, number, one) for number, one in enumerate(visit.kept))
+        if isinstance(answer, Failure):
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=NO_RESPONSE)
+        if answer.file is not None:
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=STORED_FILE)
+        if FROM_ARCHIVE in answer.notes:
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=KNOWN)
+        task = visit.lease.task
+        if why := self._choice(task).why_not(visit.verdict, task.fingerprint):
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=why)
+        capture = self._response(visit, asked, answer, account)
+        return msgspec.structs.replace(visit, captures=(capture, *kept), kept=(), archive=capture.id)
+
+    def _choice(self, task: Task) -> ArchiveChoice:
+        route = self._spider.routes.get(task.route)
+        return self._spider.archive if route is None else route.archive
+
+    def _response(self, visit: FinishedVisit, asked: Task, answer: Answer, account: str) -> Capture:
+        lease, task = visit.lease, visit.lease.task
+        return Capture(
+            id=self._id(lease, 0),
+            url=redaction.url(task.url),
+            at=lease.leased_at,
+            job=self._job,
+            route=task.route,
+            method=task.method,
+            request_headers=redacted_request(self._sent(asked)),
+            status=answer.status,
+            headers=redacted_response(answer.headers),
+            body=answer.body,
+            address=answer.address,
+            http=answer.http,
+            about=_about(visit, account),
+        )
+
+    def _sent(self, asked: Task) -> tuple[tuple[str, str], ...]:
+        """Headers that are known here. Those of a browser's profile are not."""
+        route = self._spider.routes.get(asked.route)
+        client = asked.client or (route.client if route is not None else self._spider.client)
+        own = self._request_headers if client == Client.PLAIN else ()
+        return (*own, *self._secret, *asked.headers)
+
+    def _artifact(self, lease: Lease, number: int, artifact: Artifact) -> Capture:
+        return Capture(
+            id=self._id(lease, number + 1),
+            kind=CaptureKind.ARTIFACT,
+            url=artifact.address,
+            at=lease.leased_at,
+            job=self._job,
+            route=lease.task.route,
+            type=artifact.type,
+            body=artifact.data,
+            about={"page": redaction.url(lease.task.url)},
+        )
+
+    def _id(self, lease: Lease, number: int) -> str:
+        text = f"{self._job} {lease.token} {lease.leased_at!r} {lease.task.fingerprint} {number}"
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
+    """What a re-parse needs of the task: all that a handler can read of it."""
+    task = visit.lease.task
+    about: dict[str, Any] = {
+        "site": task.site,
+        "task": task.id,
+        "depth": task.depth,
+        "verdict": visit.verdict,
+        "method": task.method,
+        "lane": task.lane,
+        "parent": redaction.parent(task.parent),
+        "meta": _redacted(task.meta) if task.meta else {},
+        "key": task.key,
+        "chain": task.chain,
+        "session": task.session,
+        "pool": task.pool,
+        "account": account,
+        "attempt": task.attempt,
+        "request_body": len(task.body),
+    }
+    return {name: value for name, value in about.items() if value not in ("", 0, None, {})}
+
+
+def _redacted(meta: dict[str, Any]) -> Any:
+    """Its URLs and known secrets, as everywhere. `meta` that is not JSON any more after that is left out."""
+    encoded = msgspec.json.encode(meta).decode()
+    text = redaction.text(encoded)
+    return meta if text == encoded else msgspec.json.decode(text)

@@ -1,0 +1,92 @@
+"""The archive on a real S3 server, under contract, and with its faults."""
+
+import asyncio
+import random
+
+import pytest
+from tests.contract.s3_servers import own_prefix, s3
+
+from trotline.config import backends
+from trotline.errors import ArchiveUnreachable, SettingsError
+from trotline.testing.archive_contract import ArchiveContract, capture, found, read
+from trotline.testing.seaweedfs_server import BUCKET, KEY, SECRET, seaweedfs
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+class TestS3Archive(ArchiveContract):
+    @pytest.fixture
+    def place(self):
+        url = s3().url(own_prefix())
+        return lambda: backends.open_archive(url, "contract")
+
+
+async def test_wrong_credentials_are_refused_before_any_page_and_never_printed(monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret-of-the-lab")
+    with pytest.raises(ArchiveUnreachable) as refused:
+        await backends.open_archive(s3().url(own_prefix())).open()
+    assert "refuses us" in refused.value.what
+    assert "not-the-secret-of-the-lab" not in str(refused.value)
+    assert "AWS_SECRET_ACCESS_KEY" in refused.value.hint
+
+
+async def test_credentials_come_by_reference(monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("ARCHIVE_KEY", f"{KEY}:{SECRET}")
+    archive = backends.open_archive(s3().url(own_prefix()) + "&credentials=env:ARCHIVE_KEY")
+    await archive.open()
+    await archive.write([capture(1)])
+    assert len(await found(archive)) == 1
+    monkeypatch.setenv("ARCHIVE_KEY", "nonsense")
+    with pytest.raises(SettingsError, match="KEY:SECRET"):
+        backends.open_archive(s3().url(own_prefix()) + "&credentials=env:ARCHIVE_KEY")
+
+
+async def test_a_bucket_that_is_not_there_is_named():
+    with pytest.raises(ArchiveUnreachable, match="no such bucket"):
+        await backends.open_archive(f"s3://no-such-bucket/x?endpoint={s3().endpoint}").open()
+
+
+@pytest.mark.slow("a server that is killed and comes back")
+async def test_a_killed_server_loses_nothing_that_write_has_returned():
+    with seaweedfs() as server:
+        archive = backends.open_archive(server.url("killed"), "contract")
+        await archive.open()
+        await archive.write([capture(1)])
+        server.kill()
+        with pytest.raises(ArchiveUnreachable, match="unreachable"):
+            await archive.write([capture(2)])
+        server.start()
+        await archive.write([capture(2)])
+        assert [page.answer.body for page in await read(archive)] == [capture(1).body, capture(2).body]
+        # Slow: while it stands still a write waits, and is done when it goes on.
+        server.hold()
+        writing = asyncio.create_task(archive.write([capture(3)]))
+        done, _ = await asyncio.wait([writing], timeout=0.5)
+        assert not done
+        server.go_on()
+        await writing
+        await archive.close()
+        assert len(await found(backends.open_archive(server.url("killed")))) == 3
+        assert not (await archive.check()).damages
+        assert f"s3://{BUCKET}" in server.url("killed")
+
+
+@pytest.mark.slow("a server with a small disk")
+async def test_a_full_server_is_an_outage_and_what_it_has_stays():
+    with seaweedfs(volumes=2) as server:
+        archive = backends.open_archive(server.url("full"), "contract")
+        await archive.open()
+        written = 0
+        with pytest.raises(ArchiveUnreachable, match="InternalError"):
+            for number in range(1, 60):
+                await archive.write([capture(number, body=random.Random(number).randbytes(400_000))])
+                written = number
+        assert 0 < written < 50
+        assert len(await read(archive)) == written
+        assert not (await archive.check()).damages

@@ -1,0 +1,37 @@
+"""A brokered frontier, SQS with its books on Redis, keeps F1 to F20, with marked rows."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+from tests.contract.sqs_servers import SqsBench
+from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
+from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
+
+from trotline.testing.frontier_contract import FrontierContract
+from trotline.testing.frontier_machine import frontier_machine
+
+# Long histories of a frontier with two servers, on a machine that is busy with other tests.
+pytestmark = [pytest.mark.xdist_group("sqs"), pytest.mark.timeout(400)]
+
+
+class TestSQS(FrontierContract):
+    gaps: ClassVar[Mapping[str, str]] = TestRabbitMQ.gaps
+    marks: ClassVar[Mapping[str, str]] = {
+        **TestRabbitMQ.marks,
+        "f2": "a task that waits at SQS for more than 14 days is lost; it stays counted as waiting",
+        "f17": "the weaker of two servers: what SQS loses stays counted as waiting, and the job does not finish",
+    }
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[SqsBench]:
+        bench = SqsBench()
+        yield bench
+        await bench.close()
+
+
+del TestRabbitMQ  # Its tests are in the other file.
+TestSqsMachine = frontier_machine(SqsBench).TestCase
+TestSqsMachine.settings = settings(BOUNDED, max_examples=max(1, HISTORIES // 12))
+TestSqsMachine.pytestmark = [pytest.mark.timeout(300 + 10 * HISTORIES)]

@@ -1,0 +1,149 @@
+"""Raw pages of real runs: kept, found again, parsed again; secrets and choices."""
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from tests.e2e.running import call
+from tests.warc_readers import by_fastwarc, by_warcio
+
+from trotline.testing import DemoShop
+
+PRODUCTS = 30
+SPIDER = """
+import os
+from trotline import Page, Secret, Spider
+
+shop = Spider("shop", pace="200/s", concurrency=32, headers={"X-Api-Key": Secret("topsecret-of-the-header")})
+PICK = os.environ.get("PICK", "h1::text")
+
+
+@shop.page(seeds=[os.environ["SHOP"] + "/catalog"], archive=os.environ.get("LISTINGS", "all"))
+def listing(page: Page):
+    yield page.follow(".card a", to=product)
+    yield page.follow(".pager a")
+
+
+@shop.page(key="sku")
+def product(page: Page):
+    title = page.css(PICK).get()
+    found = {"sku": page.css("[itemprop=sku]::text").get(), "title": title, "from": page.meta.get("from")}
+    if os.environ.get("KEEP"):
+        found["label"] = page.keep("label.txt", title, "text/plain")
+    yield found
+"""
+
+
+@pytest.fixture
+async def shop(tmp_path):
+    (tmp_path / "shop.py").write_text(SPIDER)
+    async with DemoShop(products=PRODUCTS) as running:
+        yield running
+
+
+def data(file):
+    with closing(sqlite3.connect(file)) as db:
+        return sorted(db.execute("SELECT site, kind, key, url, data FROM records"))
+
+
+async def run(folder, shop, *words, **env):
+    ended = await call(folder, "run", "shop.py", "--allow-private", *words, env={"SHOP": shop.url, **env})
+    assert ended.code == 0, ended.err
+    return ended
+
+
+async def trotline(folder, shop, *words, code=0, **env):
+    ended = await call(folder, *words, env={"SHOP": shop.url, "TROTLINE_ARCHIVE": "file:pages", **env})
+    assert ended.code == code, ended.err
+    return ended.out
+
+
+@pytest.mark.slow("several runs")
+async def test_a_crawl_parsed_again_gives_what_a_new_crawl_would_and_fetches_nothing(tmp_path, shop):
+    await run(tmp_path, shop, "--archive", "file:pages", "--sink", "sqlite:old.db", KEEP="yes")
+    asked = len(shop.visits)
+    changed = {"PICK": "[itemprop=description]::text"}
+    again = await trotline(
+        tmp_path, shop, "reparse", "shop.py", "--sink", "sqlite:again.db", "--processes", "2", KEEP="yes", **changed
+    )
+    assert f"rows      {PRODUCTS} new, 0 changed" in again
+    told = await trotline(
+        tmp_path, shop, "reparse", "shop.py", "--sink", "sqlite:old.db", "--dry-run", "--json", KEEP="yes", **changed
+    )
+    assert len(shop.visits) == asked
+    differences = json.loads(told)["differences"]
+    assert (differences["changed"], differences["new"], differences["not_made"]) == (PRODUCTS, 0, 0)
+    assert differences["fields"] == {"product.title": PRODUCTS, "product.label": PRODUCTS}
+
+    await run(tmp_path, shop, "--sink", "sqlite:new.db", "--archive", "file:other", "--fresh", KEEP="yes", **changed)
+    assert data(tmp_path / "again.db") == data(tmp_path / "new.db")
+    assert data(tmp_path / "old.db") != data(tmp_path / "new.db")
+
+    # A file that the changed handler keeps is in the archive, too.
+    first = json.loads(data(tmp_path / "again.db")[0][4])
+    assert await trotline(tmp_path, shop, "archive", "get", first["label"]) == first["title"]
+
+
+@pytest.mark.slow("a run, and commands about it")
+async def test_what_is_kept_is_found_by_us_and_by_others_and_has_no_secret(tmp_path, shop):
+    await run(tmp_path, shop, "--archive", "file:pages", LISTINGS="none")
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as db:
+        reasons = dict(db.execute("SELECT route, min(archive) FROM visits GROUP BY route"))
+    assert reasons["listing"] == "not archived: its route archives none"
+    assert len(reasons["product"]) == 32
+    assert "topsecret-of-the-header" in str(SPIDER)
+
+    listed = await trotline(tmp_path, shop, "archive", "list", f"{shop.url}/p/*", "--json", "--limit", "100")
+    entries = [json.loads(line) for line in listed.splitlines()]
+    assert len({entry["url"] for entry in entries}) == PRODUCTS
+    url = entries[0]["url"]
+    assert "itemprop" in await trotline(tmp_path, shop, "archive", "get", url)
+    assert "content-type: text/html" in await trotline(tmp_path, shop, "archive", "get", url, "--headers")
+    await trotline(tmp_path, shop, "archive", "get", url, "--at", "2020-01-01", code=2)
+    await trotline(tmp_path, shop, "archive", "get", "https://elsewhere.example/", code=2)
+    assert "nothing is damaged" in await trotline(tmp_path, shop, "archive", "verify")
+    await trotline(tmp_path, shop, "archive", "export", "all.warc.gz")
+    for file in (tmp_path / "all.warc.gz", *tmp_path.glob("pages/warc/*/*.warc.gz")):
+        assert by_warcio(file) == by_fastwarc(file) == 2 * PRODUCTS
+        text = gzip.decompress(file.read_bytes())
+        assert b"topsecret-of-the-header" not in text
+        assert b"x-api-key: " in text or file.name == "all.warc.gz"
+    assert "1 file would be removed" in (
+        await trotline(tmp_path, shop, "archive", "prune", "--older", "0s", "--dry-run")
+    )
+    await trotline(tmp_path, shop, "archive", "prune", "--older", "0s")
+    assert "nothing fits" in await trotline(tmp_path, shop, "archive", "list")
+
+
+@pytest.mark.slow("two runs")
+async def test_with_a_cache_a_mended_selector_costs_no_request(tmp_path, shop):
+    await run(tmp_path, shop, "--cache")
+    asked = len(shop.visits)
+    await run(tmp_path, shop, "--cache", PICK="[itemprop=description]::text")
+    assert len(shop.visits) == asked
+    assert len(data(tmp_path / "shop.db")) == PRODUCTS
+
+
+@pytest.mark.slow("a run")
+async def test_page_keep_without_an_archive_says_what_is_missing(tmp_path, shop):
+    ended = await call(tmp_path, "run", "shop.py", "--allow-private", env={"SHOP": shop.url, "KEEP": "yes"})
+    assert ended.code == 3
+    assert "page.keep needs an archive: --archive URL" in ended.out
+
+
+async def test_an_archive_that_cannot_be_used_is_refused_before_any_page(tmp_path, shop):
+    (tmp_path / "pages").write_text("a file")
+    for url, said in (
+        ("file:pages", "cannot be used as an archive"),
+        ("ftp://h/x", "is not an archive"),
+        ("s3://key:hidden-word@pages/x", "credentials come from the environment"),
+    ):
+        ended = await call(
+            tmp_path, "run", "shop.py", "--allow-private", env={"SHOP": shop.url, "TROTLINE_ARCHIVE": url}
+        )
+        assert ended.code == 2
+        assert said in ended.err
+        assert "hidden-word" not in ended.err
+    assert shop.visits == []

@@ -1,0 +1,258 @@
+"""`trotline merge`: its quality against the truth, and the same result in any order, in any steps and after kills."""
+
+import asyncio
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from bench import merge_held_out, merge_shops
+from bench.merge import measured, quality, store
+from click.testing import CliRunner
+
+from trotline.adapters.sqlite.merge_store import SqliteMergeStore
+from trotline.cli.merge import command
+from trotline.commands.merge import MergePlan, dry_run, merge
+from trotline.errors import TrotlineError
+from trotline.model.merge import MergeRule
+from trotline.model.record import Record
+
+TABLES = (
+    "SELECT id, kind, data, provenance, sources, sites, seen_at FROM things ORDER BY id",
+    "SELECT id, site, kind, key, seen_at, rule, thing FROM merge_sources ORDER BY id",
+    "SELECT key, source FROM merge_keys ORDER BY key, source",
+    "SELECT a, b, score FROM merge_links ORDER BY a, b",
+)
+
+
+def state(path):
+    connection = sqlite3.connect(path)
+    found = [connection.execute(question).fetchall() for question in TABLES]
+    connection.close()
+    return found
+
+
+def same_first_sight(path):
+    """When a row was first stored is part of it: in another order these times differ, and with them the ids."""
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE records SET first_seen_at = 1.0")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.slow("1,600 records")
+@pytest.mark.parametrize("rig", [merge_shops.shops, merge_held_out.shops])
+async def test_two_shops_are_merged_with_precision_and_recall_of_98_percent(rig, tmp_path):
+    shops = rig(800, seed=3)
+    found, report = await measured(shops, tmp_path / "rows.db")
+    print(f"precision {found.precision:.4f} recall {found.recall:.4f}")
+    assert found.precision >= 0.98, found.wrong
+    assert found.recall >= 0.98, found.missed
+    assert report.after.things == 1600 - report.after.merged
+
+
+async def test_any_order_and_any_steps_give_the_same_things(tmp_path):
+    records = [*merge_shops.shops(60, seed=5).records, *merge_held_out.shops(40, seed=5).records]
+    whole = tmp_path / "whole.db"
+    await store(whole, records)
+    same_first_sight(whole)
+    await merge(MergePlan(sink=f"sqlite:{whole}"))
+    for seed, at_once in ((1, 7), (2, 31)):
+        mixed = tmp_path / f"mixed{seed}.db"
+        shuffled = random.Random(seed).sample(records, len(records))
+        for start in range(0, len(shuffled), 50):
+            # Merged while the crawl goes on: each time only what is new.
+            await store(mixed, shuffled[start : start + 50])
+            same_first_sight(mixed)
+            await merge(MergePlan(sink=f"sqlite:{mixed}", at_once=at_once))
+        assert state(whole) == state(mixed)
+
+
+async def test_changed_and_removed_records_leave_what_a_merge_from_scratch_gives(tmp_path):
+    chance = random.Random(4)
+    records = merge_shops.shops(40, seed=6).records
+    # Crowded keys come and go, too.
+    rule = MergeRule(by=("key", "content", "ids", "text"), most=4, most_alike=3, within_site=True)
+    path = tmp_path / "rows.db"
+    await store(path, records)
+    await merge(MergePlan(sink=f"sqlite:{path}", rule=rule, at_once=11))
+    for turn in range(6):
+        changed = [
+            Record(
+                kind=old.kind,
+                key=old.key,
+                site=old.site,
+                url=old.url,
+                data={
+                    **old.data,
+                    "title": chance.choice(records).data["title"],
+                    "ean": chance.choice(["", "4006381333931"]),
+                },
+                seen_at=old.seen_at + 1000 * (turn + 1),
+            )
+            for old in chance.sample(records, 8)
+        ]
+        await store(path, changed)
+        connection = sqlite3.connect(path)
+        gone = connection.execute("SELECT rowid FROM records").fetchall()
+        connection.executemany("DELETE FROM records WHERE rowid = ?", chance.sample(gone, 3))
+        connection.execute("UPDATE records SET first_seen_at = 1.0")
+        connection.commit()
+        await merge(MergePlan(sink=f"sqlite:{path}", rule=rule, at_once=5))
+        found = state(path)
+        for table in ("things", "merge_sources", "merge_keys", "merge_links", "merge_state"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP VIEW merged")
+        connection.commit()
+        connection.close()
+        await merge(MergePlan(sink=f"sqlite:{path}", rule=rule))
+        assert found == state(path), f"turn {turn}"
+
+
+async def test_a_second_merge_reads_and_writes_nothing(tmp_path):
+    path = tmp_path / "rows.db"
+    await store(path, merge_shops.shops(30).records)
+    await merge(MergePlan(sink=f"sqlite:{path}"))
+    before = state(path)
+    version = await _version(path)
+    report = await merge(MergePlan(sink=f"sqlite:{path}"))
+    assert (0, 0) == (report.read, report.pairs)
+    assert before == state(path)
+    assert version == await _version(path)
+
+
+async def test_a_dry_run_says_the_same_and_stores_nothing(tmp_path):
+    path = tmp_path / "rows.db"
+    await store(path, merge_shops.shops(30).records)
+    planned = await dry_run(MergePlan(sink=f"sqlite:{path}"))
+    connection = sqlite3.connect(path)
+    assert not connection.execute(
+        "SELECT name FROM sqlite_master WHERE name LIKE 'merge%' OR name = 'things'"
+    ).fetchall()
+    connection.close()
+    report = await merge(MergePlan(sink=f"sqlite:{path}"))
+    assert planned.dry_run
+    assert planned.after == report.after
+
+
+async def test_two_merges_at_once_do_no_harm(tmp_path):
+    alone, both = tmp_path / "alone.db", tmp_path / "both.db"
+    for path in (alone, both):
+        await store(path, merge_shops.shops(60).records)
+    await merge(MergePlan(sink=f"sqlite:{alone}"))
+    plan = MergePlan(sink=f"sqlite:{both}", at_once=10)
+    await asyncio.gather(*(asyncio.to_thread(lambda: asyncio.run(merge(plan))) for _ in range(2)))
+    assert state(alone) == state(both)
+
+
+@pytest.mark.slow("processes are killed")
+async def test_killed_merges_end_with_the_same_things(tmp_path):
+    records = merge_shops.shops(300, seed=9).records
+    alone, killed = tmp_path / "alone.db", tmp_path / "killed.db"
+    for path in (alone, killed):
+        await store(path, records)
+    await merge(MergePlan(sink=f"sqlite:{alone}"))
+    assert _killed(5, f"sqlite:{killed}")
+    await merge(MergePlan(sink=f"sqlite:{killed}"))
+    assert state(alone) == state(killed)
+
+
+def _killed(times, sink):
+    """How many processes were killed while they merged, each after some of its steps."""
+    code = (
+        "import asyncio, sys\nfrom trotline.commands.merge import MergePlan, merge\n"
+        "asyncio.run(merge(MergePlan(sink=sys.argv[1], at_once=20), lambda report: print('step', flush=True)))"
+    )
+    chance = random.Random(1)
+    kills = 0
+    for _ in range(times):
+        process = subprocess.Popen([sys.executable, "-c", code, sink], stdout=subprocess.PIPE, text=True)
+        for _ in range(chance.randint(1, 5)):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.stdout.close()
+        kills += process.wait() == -signal.SIGKILL
+    return kills
+
+
+SPIDER = """
+from trotline import Spider
+
+shops = Spider("shops")
+
+@shops.merge(by=["url"], prefer={"price": "site:b"})
+def same(record):
+    return record.data.get("code")
+
+@shops.page(seeds=["https://shops.example/"])
+def page(page):
+    yield {}
+"""
+
+
+def run(folder, *args):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(command, args)
+    return done.output + (str(done.exception) if isinstance(done.exception, TrotlineError) else "")
+
+
+def test_the_spiders_own_rule_merges_shows_splits_and_joins(tmp_path):
+    (tmp_path / "shops.py").write_text(SPIDER)
+
+    def record(site, key, code, price):
+        data = {"code": code, "price": price}
+        return Record(kind="p", key=key, data=data, url=f"https://{site}.example/{key}", site=site, seen_at=price)
+
+    records = [record("a", "1", "x", 9), record("b", "2", "x", 5), record("b", "3", "y", 7)]
+    asyncio.run(store(tmp_path / "shops.db", records))
+    after = json.loads(run(tmp_path, "shops.py", "--json"))["after"]
+    assert (2, 1) == (after["things"], after["merged"])
+    connection = sqlite3.connect(tmp_path / "shops.db")
+    [row] = connection.execute("SELECT _thing, price, _sites FROM merged_p WHERE _sources = 2").fetchall()
+    assert (5, "a, b") == row[1:]
+    shown = run(tmp_path, "shops.py", "--show", row[0])
+    assert "price  5   <- b/2" in shown
+    assert "source     a/1" in shown
+
+    # Another rule would merge everything again: it must be asked for.
+    assert "another rule" in run(tmp_path, "shops", "--split", row[0])
+
+    assert "things     3 (+1)" in run(tmp_path, "shops.py", "--split", row[0])
+    assert "things     3, of 3 records" in run(tmp_path, "shops.py")
+    a, b = (
+        f"{key & (1 << 64) - 1:016x}" for (key,) in connection.execute("SELECT id FROM merge_sources WHERE key < '3'")
+    )
+    connection.close()
+    assert "things     2 (-1)" in run(tmp_path, "shops.py", "--same", f"{a}-{b}")
+    assert "has a merge rule of its own: --by would not be used" in run(tmp_path, "shops.py", "--by", "text")
+
+
+def test_what_cannot_be_merged_is_refused_with_the_remedy(tmp_path):
+    for args, words in (
+        (("nowhere",), "no such file"),
+        (("x", "--by", "colour"), "cannot merge by 'colour'"),
+        (("x", "--prefer", "price"), "write FIELD=HOW"),
+        (("x", "--prefer", "price=cheapest"), "'cheapest' is not known"),
+        (("x", "--merge-from", "0.5", "--review-from", "0.7"), "cannot be used"),
+        (("--sink", "jsonl:rows.jsonl"), "cannot be merged where they are"),
+        (("x", "--same", "abc"), "is not the name of a pair"),
+        (("x", "--source", "a/1"), "belongs to --split"),
+    ):
+        assert words in run(tmp_path, *args), args
+
+
+async def _version(path):
+    opened = SqliteMergeStore(path)
+    try:
+        return await opened.version()
+    finally:
+        await opened.close()
+
+
+def test_precision_and_recall_are_those_of_pairs():
+    found = quality({("a", "x"), ("b", "y")}, {("a", "x"), ("c", "z"), ("d", "v")})
+    assert (0.5, 1 / 3) == found[:2]

@@ -1,0 +1,204 @@
+"""Unmodified Scrapy spiders on a frontier: the same items, in one process, in several, and when they are killed."""
+
+import asyncio
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from tests.e2e.fleet import Servers
+from tests.e2e.running import call, start
+from tests.e2e.scrapy_kills import BRIDGE, PEER, Fleet, Plan, reached, settings, tree
+from tests.e2e.scrapy_kills import run as run_with_kills
+from tests.e2e.scrapy_project import spiders
+from tests.e2e.scrapy_project.site import site
+from tests.e2e.scrapy_running import ROOT, crawl
+from tests.e2e.scrapy_running import both as crawl_both
+from tests.e2e.small_site import serving
+
+from trotline.testing.servers import missing, need
+
+EACH_ONCE = ("plain", "crawling", "items", "login", "jars", "chain", "quotes", "moved")
+"""Spiders whose items do not depend on the order of their pages."""
+
+
+@pytest.fixture
+def frontier(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path}/frontier.db"
+
+
+@pytest.mark.slow("two processes with thirteen spiders")
+async def test_spiders_give_the_same_items_as_without_the_bridge(tmp_path: Path, frontier: str) -> None:
+    names = [kind.name for kind in spiders.ALL]
+    plain, bridged = await crawl_both(tmp_path, names, frontier)
+
+    assert set(bridged.reasons.values()) == {"finished"}, bridged.log
+    for name in names:
+        assert bridged.items[name] == plain.items[name], name
+        assert plain.items[name], name
+    assert "Traceback" not in bridged.log
+
+
+@pytest.mark.slow("two processes with thirteen spiders")
+async def test_the_oldest_scrapy_gives_the_same_items(tmp_path: Path, frontier: str) -> None:
+    oldest = ROOT / ".venv" / "scrapy-oldest"
+    if not (oldest / "scrapy").is_dir():
+        missing("the oldest Scrapy is not installed: make .venv/.scrapy-oldest")
+    names = [kind.name for kind in spiders.ALL]
+    plain, bridged = await crawl_both(tmp_path, names, frontier, env={"PYTHONPATH": str(oldest)})
+
+    assert "Scrapy 2.13.4 started" in bridged.log
+    assert set(bridged.reasons.values()) == {"finished"}, bridged.log
+    assert bridged.items == plain.items
+    assert all(bridged.items[name] for name in names)
+
+
+@pytest.mark.slow("starts Chromium")
+async def test_a_spider_of_scrapy_playwright_gives_the_same_items(tmp_path: Path, frontier: str) -> None:
+    if find_spec("scrapy_playwright") is None:
+        missing("scrapy-playwright is not installed: pip install -r requirements/dev.txt")
+    chromium = str(need("chromium", "chromium"))
+    plain, bridged = await crawl_both(tmp_path, ["scripted"], frontier, env={"CHROMIUM": chromium})
+
+    assert bridged.items["scripted"] == plain.items["scripted"] == ['{"title": "written by a script"}'], bridged.log
+
+
+@pytest.mark.slow("three processes with eight spiders")
+async def test_two_processes_share_a_job_and_its_sessions(tmp_path: Path, both: Servers) -> None:
+    place, _ = both.places()
+    plain, bridged = await crawl_both(tmp_path, EACH_ONCE, place, processes=2)
+
+    for name in EACH_ONCE:
+        assert bridged.items[name] == plain.items[name], name
+    assert "'fleet/processes': 2" in bridged.log
+    assert set(bridged.reasons.values()) == {"finished"}
+
+
+@pytest.mark.slow("a Scrapy process")
+async def test_a_spider_with_start_requests_alone_is_started_in_every_version(tmp_path: Path, frontier: str) -> None:
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["older"], frontier, url=url)
+    assert [json.loads(line)["name"] for line in run.items["older"]] == ["Product 0", "Product 1", "Product 2"]
+
+
+@pytest.mark.slow("two Scrapy processes, one after the other")
+async def test_a_crawl_that_was_stopped_goes_on_with_the_next_command(tmp_path: Path, frontier: str) -> None:
+    async with serving(site()) as url:
+        first = await crawl(
+            tmp_path / "1", ["plain"], frontier, url=url, CLOSESPIDER_PAGECOUNT=4, CONCURRENT_REQUESTS=1
+        )
+        second = await crawl(tmp_path / "2", ["plain"], frontier, url=url)
+        third = await crawl(tmp_path / "3", ["plain"], frontier, url=url, CLOSESPIDER_PAGECOUNT=1)
+
+    assert first.reasons == {"plain": "closespider_pagecount"}
+    names = [json.loads(line)["name"] for run in (first, second) for line in run.items["plain"]]
+    assert sorted(names) == sorted(f"Product {n}" for n in range(20))
+    assert "joins it" in second.log
+    # The job is finished: what comes next is a new one.
+    assert "begins" in third.log
+
+
+@pytest.mark.slow("a Scrapy process, and commands")
+async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path: Path, frontier: str) -> None:
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["broken"], frontier, url=url, RETRY_TIMES=1)
+
+    dead = await start(tmp_path, "dead", "broken", "--frontier", frontier, "--json")
+    out, _ = await dead.process.communicate()
+    graves = {grave["url"].rpartition("/")[2]: grave for grave in map(json.loads, out.decode().splitlines())}
+    assert graves["1"]["why"] == "spider error: ValueError: a bug"
+    assert graves["1"]["detail"].count("File ") == 1, "the frames of Scrapy are left out"
+    assert graves["2"]["why"].startswith("item pipeline error: KeyError")
+    assert graves["3"]["why"].startswith("not stored: ")
+    assert "meta['page']" in graves["3"]["why"]
+    assert "<lambda>" in graves["4"]["why"]
+    assert graves["500"]["why"] == "broken: 500"
+    assert graves["5"]["why"].startswith("unreachable: ")
+    # The requests of a page with an error are visited, as without the bridge.
+    assert [json.loads(line) for line in run.items["broken"]] == [{"name": "Product 6"}]
+    assert "404" not in graves
+
+    status = await call(tmp_path, "status", "broken", "--frontier", frontier)
+    assert status.code == 0
+    assert "finished" in status.out
+    trace = await call(tmp_path, "trace", f"{url}/product/6", "broken", "--frontier", frontier)
+    assert "visited" in trace.out, trace.out
+
+
+@pytest.mark.slow("two Scrapy processes")
+async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_import(
+    tmp_path: Path, both: Servers
+) -> None:
+    place, _ = both.places()
+    client = Redis.from_url(place)
+    async with serving(site()) as url:
+        for number in range(5):
+            await client.rpush("listed:start_urls", f"{url}/product/{number}")
+        await client.rpush("listed:start_urls", json.dumps({"url": f"{url}/product/9", "meta": {"shelf": 3}}))
+        await client.rpush("listed:start_urls", "not a URL")
+        run = await crawl(tmp_path, ["listed"], place, url=url, processes=2)
+
+    found = [json.loads(line) for line in run.items["listed"]]
+    assert sorted(item["name"] for item in found) == [f"Product {n}" for n in (0, 1, 2, 3, 4, 9)]
+    assert [item["meta"] for item in found if item["name"] == "Product 9"] == [3]
+    assert set(run.reasons.values()) == {"finished"}
+    # What no request can be made of is kept for a person.
+    parked = await call(tmp_path, "inbox", f"{place}?inbox=listed:start_urls", "--json")
+    assert "not a URL" in parked.out
+    await client.aclose()
+
+
+@pytest.mark.slow("two Scrapy processes, one after the other")
+async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Path, both: Servers) -> None:
+    place, _ = both.places()
+    async with serving(tree(120)) as url:
+        old = Fleet(tmp_path, url, settings(PEER, place))
+        await old.start()
+        assert await reached(old, 20), old.log()
+        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--idle", "1s", "--json")
+        moved = await call(tmp_path, *words)
+        # What its pages in flight led to.
+        await old.running[0].wait()
+        rest = await call(tmp_path, *words)
+        before = set(old.stored())
+
+        new = Fleet(tmp_path, url, settings(BRIDGE, place))
+        await new.start()
+        await new.running[0].wait()
+
+    assert len(before) < 120
+    assert json.loads(moved.out)["new"] + json.loads(rest.out)["new"] > 0
+    assert set(new.stored()) == set(range(120)), new.log()
+    # The start page is visited by each process that begins; nothing else twice.
+    assert len(new.stored()) <= 121
+
+
+@pytest.mark.slow("waits until a killed process counts as dead")
+async def test_a_process_that_is_killed_loses_nothing(tmp_path: Path, both: Servers) -> None:
+    place, _ = both.places()
+    result = await run_with_kills(BRIDGE, place, Plan(pages=150, kills=2, processes=2, seed=3), tmp_path)
+    assert (result.kills, result.lost) == (2, 0)
+
+
+@pytest.mark.slow("a Scrapy process")
+async def test_a_request_is_settled_after_its_items_and_its_new_requests(tmp_path: Path) -> None:
+    async with serving(site()) as url:
+        words = ["-W", "ignore", "-m", "tests.e2e.scrapy_project.event_order", f"sqlite:{tmp_path}/frontier.db"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *words, cwd=ROOT, env={**os.environ, "SITE": url}, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await asyncio.wait_for(process.communicate(), 90)
+    events = json.loads(out)
+    assert events == [
+        "callback begins",
+        "child yielded",
+        "callback ends",
+        "pipeline ends",
+        "item_scraped handled",
+        "settled with 1 request",
+        "errback",
+        "settled with 0 requests",
+    ]

@@ -1,0 +1,116 @@
+"""The archive of whole objects: rolling, its index, damage, and folders that cannot be written."""
+
+import pytest
+
+from trotline.adapters.objects.archive import ObjectArchive
+from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.objects.reader import SMALL_INDEX
+from trotline.errors import ArchiveDamaged, ArchiveFileFails, ArchiveUnreachable
+from trotline.model.archive import ArchiveQuery
+from trotline.testing.archive_contract import NOON, capture, found, read
+
+
+@pytest.fixture
+def store(tmp_path):
+    return FolderStore(tmp_path)
+
+
+async def names(store):
+    return [one.name for one in [*await store.listed("open"), *await store.listed("warc")]]
+
+
+async def test_small_objects_are_rolled_by_size_and_by_time(store):
+    now = [0.0]
+    archive = ObjectArchive(store, "w", roll_size=1 << 30, roll_time=60.0, clock=lambda: now[0])
+    await archive.write([capture(1)])
+    now[0] = 59.0
+    await archive.write([capture(2)])
+    assert len(await names(store)) == 2
+    now[0] = 61.0
+    await archive.write([capture(3)])
+    await archive.close()
+    file = [name.rpartition(".")[2] for name in await names(store)]
+    assert sorted(file) == ["cdxj", "gz"]
+    assert len(await found(archive)) == 3
+
+
+async def test_one_url_is_found_in_a_large_index_without_reading_all_of_it(store):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(number, body=b"%d" % number) for number in range(1, 1500)])
+    await archive.close()
+    [index] = [one for one in await store.listed("warc") if one.name.endswith(".cdxj")]
+    assert index.size > SMALL_INDEX
+    asked = []
+
+    class Counting(FolderStore):
+        async def get(self, name, start=0, length=None):
+            data = await super().get(name, start, length)
+            asked.append(len(data))
+            return data
+
+    reader = ObjectArchive(Counting(store._folder), "r")
+    for number in (1, 2, 777, 1498, 1499):
+        assert [one.url for one in await found(reader, ArchiveQuery(url=capture(number).url))] == [capture(number).url]
+    assert await found(reader, ArchiveQuery(url="https://shop.example/p/777x")) == []
+    assert max(asked) < SMALL_INDEX
+
+
+async def test_a_roll_that_fails_loses_nothing(store):
+    class Failing(FolderStore):
+        async def put(self, name, data):
+            if name.startswith("warc/"):
+                raise ArchiveUnreachable("away")
+            await super().put(name, data)
+
+    archive = ObjectArchive(Failing(store._folder), "w", roll_size=1)
+    await archive.write([capture(1)])
+    await archive.write([capture(2)])
+    await archive.close()
+    assert len(await found(ObjectArchive(store))) == 2
+    assert await ObjectArchive(store).tidy(NOON * 2) == 1
+    assert len(await read(ObjectArchive(store))) == 2
+
+
+async def test_a_writer_that_was_taken_for_dead_goes_on(store):
+    alive = ObjectArchive(store, "w")
+    await alive.write([capture(1)])
+    assert await ObjectArchive(store).tidy(NOON * 2) == 1
+    await alive.write([capture(2)])
+    await alive.close()
+    assert len(await found(ObjectArchive(store))) == 2
+    assert not (await alive.check()).damages
+
+
+async def test_damage_is_found_and_named(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1), capture(2)])
+    await archive.close()
+    [file] = tmp_path.glob("warc/*/*.warc.gz")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(bytes(data))
+    assert (await archive.check()).damages
+    with pytest.raises(ArchiveDamaged, match=r"damaged|digest"):
+        await read(archive)
+    [index] = tmp_path.glob("warc/*/*.cdxj")
+    index.write_text("nonsense\n")
+    with pytest.raises(ArchiveDamaged, match="index"):
+        await found(archive)
+    index.unlink()
+    assert await found(archive) == []
+
+
+async def test_a_folder_that_cannot_be_written_is_waited_for(tmp_path):
+    (tmp_path / "file").write_text("")
+    archive = ObjectArchive(FolderStore(tmp_path / "file"), "w")
+    with pytest.raises(ArchiveFileFails, match="cannot be used"):
+        await archive.open()
+    with pytest.raises(ArchiveFileFails):
+        await archive.write([capture(1)])
+
+
+async def test_names_do_not_leave_the_folder(store):
+    with pytest.raises(KeyError):
+        await store.get("../secret")
+    with pytest.raises(KeyError):
+        await store.get("/etc/hostname")

@@ -1,0 +1,112 @@
+"""The add-on reads a project's settings, and refuses those that it would contradict."""
+
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+
+from trotline.bridges.scrapy import Addon, Scheduler
+from trotline.bridges.scrapy.options import Options
+from trotline.errors import SettingsError
+from trotline.model.pace import Pace, Rate
+
+PLACE = "sqlite:frontier.db"
+
+
+def project(spider: type[Spider] = Spider, name: str = "shop", **given: Any) -> Crawler:
+    """A crawler at the moment when Scrapy loads its add-ons."""
+    settings = Settings()
+    settings.setdict({"TROTLINE": PLACE, **given}, priority="project")
+    crawler = Crawler(spider, settings)
+    crawler.spider = spider(name)
+    Addon.from_crawler(crawler).update_settings(crawler.settings)
+    return crawler
+
+
+def options(spider: type[Spider] = Spider, name: str = "shop", **given: Any) -> Options:
+    return Options.read(project(spider, name, **given))
+
+
+def test_one_line_makes_ours_the_scheduler() -> None:
+    settings = project().settings
+    assert settings["SCHEDULER"] == f"{Scheduler.__module__}.Scheduler"
+    assert not settings.getbool("AUTOTHROTTLE_ENABLED")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"SCHEDULER": "scrapy_redis.scheduler.Scheduler"}, "SCHEDULER = 'scrapy_redis.scheduler.Scheduler'"),
+        ({"DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter"}, "DUPEFILTER_CLASS"),
+        ({"JOBDIR": "crawls/shop"}, "JOBDIR"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 2}, "CONCURRENT_REQUESTS_PER_IP"),
+        ({"TROTLINE": None}, "does not name a frontier"),
+        ({"TROTLINE": "gopher://x"}, "TROTLINE"),
+        ({"TROTLINE": "sqlite::memory:"}, "in memory"),
+        ({"TROTLINE_JOB": "%(nothing)s"}, "no attribute 'nothing'"),
+        ({"TROTLINE_JOB": "a b"}, "cannot be a spider's name"),
+    ],
+)
+def test_settings_that_contradict_the_add_on_are_refused_with_a_hint(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        project(**given)
+    assert what in error.value.what
+    assert error.value.hint or "TROTLINE" in given
+
+
+def test_limits_of_a_process_become_paces_of_the_fleet() -> None:
+    rules = options(
+        DOWNLOAD_DELAY=0.5,
+        CONCURRENT_REQUESTS_PER_DOMAIN=3,
+        DOWNLOAD_SLOTS={"slow.example": {"delay": 4, "concurrency": 1}},
+    ).plan.rules
+    assert (rules.default.rate, rules.default.concurrency) == (Rate(2.0), 3)
+    assert (rules.pace("slow.example").rate, rules.pace("slow.example").concurrency) == (Rate(0.25), 1)
+    assert isinstance(rules.pace("other.example"), Pace)
+
+
+def test_without_a_delay_only_the_number_of_visits_at_a_time_is_limited() -> None:
+    pace = options().plan.rules.default
+    assert pace.rate.per_second >= 10_000
+    assert pace.concurrency == 8
+
+
+def test_old_attributes_of_a_spider_count_as_settings() -> None:
+    class Slow(Spider):
+        download_delay = 2
+
+    assert options(Slow).plan.rules.default.rate == Rate(0.5)
+
+
+def test_the_job_has_the_name_of_the_spider_in_letters_that_every_frontier_takes() -> None:
+    assert options(name="shop.example v2").plan.name == "shop-example-v2"
+    assert options(TROTLINE_JOB="%(name)s-daily").plan.name == "shop-daily"
+
+
+def test_autothrottle_makes_the_frontier_adapt_to_latency() -> None:
+    assert options(AUTOTHROTTLE_ENABLED=True).adaptive
+    assert not options().adaptive
+
+
+def test_a_project_without_a_duplicate_filter_stays_without_one() -> None:
+    assert options(DUPEFILTER_CLASS="scrapy.dupefilters.BaseDupeFilter").unfiltered
+    assert not options().unfiltered
+
+
+async def test_start_requests_are_called_by_versions_that_do_not_know_them() -> None:
+    class Old(Spider):
+        name = "old"
+
+        def start_requests(self) -> Any:
+            yield Request("https://shop.example/1")
+
+    class New(Old):
+        async def start(self) -> Any:
+            yield Request("https://shop.example/2")
+
+    for kind, path in ((Old, "1"), (New, "2")):
+        spider = project(kind, "old").spider
+        assert spider is not None
+        assert [request.url[-1] async for request in spider.start()] == [path]

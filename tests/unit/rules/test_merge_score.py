@@ -1,0 +1,82 @@
+"""Which spellings are one thing, and which look-alikes are not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.merge import MergeRule
+from trotline.rules.merge_score import similarity
+from trotline.rules.merge_text import Profile, profile, shingles, text_of
+
+FROM = MergeRule().merge_from
+REVIEW = MergeRule().review_from
+
+SAME = [
+    ("Sony WH-1000XM4 Wireless Headphones, Black", "SONY wh 1000 xm4 wireless headphones (black)"),
+    ("Café Crème 0,5 L (6-pack)", "CAFE CREME 6 x 500ml"),
+    ("Tea, green 100 g", "Green Tea 0.1kg"),
+    ('Monitor 15.6" Full HD Acme', "Acme Full HD monitor 15.6 inch"),
+    ("Acme Over-Ear Headphones X7", "Acme overear headphones X7"),
+    ("Dark Chocolate 85% Lindor 100g", "Lindor Dark Choclate 85% 100g"),
+    ("Desk lamp grey 40 W", "DESK LAMP gray 40W"),
+    ("Trail Shoes Men's 42", "Mens trail shoes 42"),
+    ("Paper A4 1,000 sheets Office", "Office paper A4 1000 sheets"),
+]
+DIFFERENT = [
+    ("Shampoo Acme 250 ml", "Shampoo Acme 500 ml"),
+    ("Galaxy S21 128GB black", "Galaxy S21 128GB white"),
+    ("Galaxy S21 128GB black", "Galaxy S22 128GB black"),
+    ("Acme drill X200", "Acme drill X200 Pro"),
+    ("T-shirt Vale blue M", "T-shirt Vale blue L"),
+    ("Water Vita 6 x 0.5 l", "Water Vita 12 x 0.5 l"),
+    ("Lavender soap bar Acme 100g", "Honey soap bar Acme 100g"),
+    ("Lamp Vale sage 40 W", "Lamp Vale black 40 W"),
+    ("Tea", "Coffee"),
+]
+
+
+def score(a: str, b: str) -> float:
+    return similarity(profile(a), profile(b), FROM)
+
+
+@pytest.mark.parametrize(("a", "b"), SAME)
+def test_other_spellings_are_one_thing(a, b):
+    assert score(a, b) >= FROM, (profile(a), profile(b))
+
+
+@pytest.mark.parametrize(("a", "b"), DIFFERENT)
+def test_look_alikes_are_not_one_thing(a, b):
+    assert score(a, b) < FROM
+
+
+def test_a_number_that_only_one_side_has_is_for_review():
+    assert REVIEW <= score("Acme trail running shoes summit 42", "Acme trail running shoes summit") < FROM
+
+
+def test_a_bare_number_is_that_of_a_unit():
+    assert score("Nexora Neo phone 128GB silver", "Nexora Neo phone 128 silver") >= FROM
+
+
+def test_the_brand_may_stand_beside_the_name():
+    names = MergeRule().text
+    beside = text_of({"name": "Trail boots 42", "brand": "Vale", "price": 3}, names)
+    assert score(beside, "Vale trail boots 42") == 1.0
+    assert "" == text_of({"price": 3, "title": "  "}, names)
+
+
+_TEXT = st.text(alphabet=st.sampled_from("abc xyz019.,-\"'éß×½ ㎏"), max_size=40)
+
+
+@given(_TEXT, _TEXT)
+def test_similarity_is_symmetric_and_between_0_and_1(a, b):
+    one, other = profile(a), profile(b)
+    assert similarity(one, other, FROM) == similarity(other, one, FROM)
+    assert 0.0 <= similarity(one, other, FROM) <= 1.0
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_taken_apart_and_is_itself(text):
+    found = profile(text)
+    assert isinstance(found, Profile)
+    assert similarity(found, found, FROM) in (0.0, 1.0)
+    assert list(shingles(found.words)) or not found.words

@@ -1,0 +1,41 @@
+"""What a re-parse would change."""
+
+from trotline.model.record import Record
+from trotline.model.row import Row
+from trotline.rules import row_differences as differences
+
+
+def record(key, seen_at=10.0, **data):
+    return Record(kind="product", key=key, data=data, url=f"https://h.test/{key}", site="shop", seen_at=seen_at)
+
+
+def row(key, data, seen_at=10.0):
+    return Row("shop", "product", key, f"https://h.test/{key}", seen_at, data)
+
+
+def made_of(*records):
+    made = {}
+    for number, one in enumerate(records):
+        differences.newest(made, one, (0, number))
+    return made
+
+
+def test_rows_are_new_changed_the_same_older_or_not_made():
+    made = made_of(record("a", x=1), record("b", x=1, y="é"), record("c", x=2), record("d", x=2))
+    rows = [
+        row("b", '{"y":"\\u00e9","x":1}'), row("c", '{"x":1}'), row("d", '{"x":1}', seen_at=11.0), row("e", "{}"),
+        row("f", "{}", seen_at=99.0),
+    ]  # fmt: skip
+    found, changed = differences.compared(made, rows)
+    assert (found.new, found.changed, found.same, found.older, found.not_made) == (1, 1, 1, 1, 1)
+    assert [(one.key, made.place) for one, made in changed] == [("c", (0, 2))]
+
+
+def test_the_newest_record_of_a_key_counts():
+    made = made_of(record("a", 11.0, x=2), record("a", 10.0, x=1))
+    assert differences.compared(made, [row("a", '{"x":2}', 11.0)])[0].same == 1
+
+
+def test_changed_fields_say_what_was_and_what_is():
+    fields = differences.changed_fields(row("a", '{"x":1,"gone":2,"same":[1]}'), record("a", x=3, same=[1], new=None))
+    assert fields == {"x": (1, 3), "gone": (2, None)}

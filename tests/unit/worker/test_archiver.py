@@ -1,0 +1,106 @@
+"""The archive in the group commit: before the sink and the settle; bodies are released; backpressure."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.unit.worker.fake_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
+from trotline.errors import ArchiveUnreachable
+from trotline.model.limits import MIB
+from trotline.testing.archive_contract import capture
+from trotline.testing.virtual_time import run_virtual
+from trotline.worker.commit import Committer
+from trotline.worker.policy import WorkerPolicy
+
+POLICY = WorkerPolicy(batch=4, backlog=8, commit_every=0.05)
+
+
+class DiaryArchive:
+    def __init__(self, diary: Diary, *, away=0, slow=0.0, bad=()) -> None:
+        self.diary, self.away, self.slow, self.bad = diary, away, slow, bad
+
+    async def write(self, batch):
+        await asyncio.sleep(self.slow)
+        if self.away:
+            self.away -= 1
+            raise ArchiveUnreachable("s3://pages is unreachable: HTTP 503")
+        if any(one.url in self.bad for one in batch):
+            raise RuntimeError("cannot be encoded")
+        self.diary.append(("archive", [one.url for one in batch]))
+
+
+def archived(token, size=1000):
+    made = capture(token, body=b"x" * size)
+    return msgspec.structs.replace(visit(token, records=[str(token)]), captures=(made,), archive=made.id)
+
+
+def run(story, **faults):
+    diary: Diary = []
+
+    async def whole():
+        parts = tools(DiaryFrontier(diary), DiarySink(diary), archive=DiaryArchive(diary, **faults))
+        committer = Committer("w", parts, POLICY, set())
+        running = asyncio.create_task(committer.run())
+        await story(committer)
+        committer.close()
+        await running
+
+    run_virtual(whole())
+    return diary
+
+
+def test_a_page_is_archived_before_it_is_stored_and_settled_and_its_body_is_released():
+    visits = [archived(1), archived(2)]
+
+    async def story(committer):
+        for one in visits:
+            committer.add(one)
+
+    assert [what for what, _ in run(story)] == ["archive", "store", "settle"]
+    assert [one.captures[0].body for one in visits] == [b"", b""]
+
+
+def test_an_archive_that_is_away_is_waited_for_and_leasing_stops():
+    async def story(committer):
+        committer.add(archived(1))
+        await until(lambda: committer.error)
+        assert "archive is unreachable" in committer.held_back
+        assert not committer.room.is_set()
+        await until(committer.room.is_set)
+
+    assert [what for what, _ in run(story, away=2)] == ["archive", "store", "settle"]
+
+
+def test_bodies_that_wait_stop_leasing_before_there_are_many_visits():
+    async def story(committer):
+        for token in range(1, 4):
+            committer.add(archived(token, 30 * MIB))
+        assert not committer.room.is_set()
+        await asyncio.sleep(0.2)
+        assert "archive is slow" in committer.held_back
+        await until(committer.room.is_set)
+
+    written = [urls for what, urls in run(story, slow=1.0) if what == "archive"]
+    assert [len(urls) for urls in written] == [1, 1, 1]
+
+
+def test_a_page_that_cannot_be_archived_is_settled_with_its_reason():
+    batch = [archived(1), archived(2)]
+
+    async def story(committer):
+        for one in batch:
+            committer.add(one)
+
+    diary = run(story, bad={capture(1).url})
+    assert [urls for what, urls in diary if what == "archive"] == [[capture(2).url]]
+    assert [what for what, _ in diary][-2:] == ["store", "settle"]
+
+
+def test_after_many_such_pages_the_worker_stops():
+    async def story(committer):
+        for token in range(1, 30):
+            committer.add(archived(token))
+
+    with pytest.raises(RuntimeError, match="cannot be encoded"):
+        run(story, bad={capture(token).url for token in range(30)})
