@@ -38,7 +38,7 @@ RULE = "|---|---:|---:|---:|---:|---:|---:|---:|"
 class Place:
     """A job on a server, with some clients."""
 
-    def __init__(self, name: str, meter: Any, jobs: Any, open_client: Callable[[Any], Any]) -> None:
+    def __init__(self, name: str, meter: Any, jobs: Any, open_client: Callable[[Any], Awaitable[Any]]) -> None:
         self.name = name
         self.cpu: Callable[[], float] = meter.cpu
         self.jobs = jobs
@@ -46,7 +46,11 @@ class Place:
 
     async def start(self, lanes: int, connections: int) -> tuple[Any, list[Any]]:
         job = await self.jobs.start("bench", rules(lanes))
-        return job, [self._open(job) for _ in range(connections)]
+        return job, [await self._open(job) for _ in range(connections)]
+
+
+async def _of_redis(url: str, job: Any) -> Any:
+    return redis_client(connect(url), job)
 
 
 @contextmanager
@@ -58,7 +62,7 @@ def serving(name: str) -> Iterator[Place]:
                 name,
                 redis_frontier.ServerMeter(url),
                 RedisJobs(connect(url)),
-                lambda job: redis_client(connect(url), job),
+                lambda job: _of_redis(url, job),
             )
         return
     with postgres(WHEEL, {"max_connections": "200"}) as server:
