@@ -104,6 +104,7 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
+	$(BIN)/python -m bench.archive
 	$(BIN)/python -m bench.redis_pool --pool 1000 --lanes 200
 	$(BIN)/python -m bench.proxy_table --quick
 	$(BIN)/python -m bench.scrapy_bridge

@@ -198,7 +198,7 @@ class Checks:
     def package(self, what: str, package: str, extra: str) -> None:
         if find_spec(package) is None:
             said = f"{what} needs the package {package}, which is not installed here"
-            raise self.refuse(said, f"Install it: pip install 'trotline[{extra}]'")
+            raise self.refuse(said, f"Install it, in your clone of Trotline: pip install '.[{extra}]'")
 
     def archive(self, field: str, given: Any) -> ArchiveChoice:
         try:
