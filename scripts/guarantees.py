@@ -111,7 +111,7 @@ def main() -> int:
             f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq", "sqs")
         ]
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *files],
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
             cwd=ROOT,
             env={**os.environ, "SOAK": "1"},
         )

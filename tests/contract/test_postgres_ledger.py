@@ -144,7 +144,8 @@ async def test_partitions_are_made_ahead_and_retired_when_their_time_is_over(pos
 
     did = await sink.renew_partitions(now)
 
-    assert did.made == ("visits_20300511_20300512", "visits_20300512_20300513")
+    made = [name for name in did.made if name.startswith("visits")]
+    assert made == ["visits_20300511_20300512", "visits_20300512_20300513"]
     assert {f"visits_2030050{day}_2030050{day + 1}" for day in (5, 6, 7)} <= set(did.retired)
     assert [line.token for line in await sink.story([7])] == [2, 1, 0]
     assert (await sink.renew_partitions(now)).retired == ()

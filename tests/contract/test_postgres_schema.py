@@ -32,16 +32,53 @@ async def test_migrations_are_numbered_without_a_gap():
     assert [migration.number for migration in migrate.migrations()] == list(range(1, migrate.NEWEST + 1))
 
 
+async def back_to(url, version):
+    """The tables of that version, with the rows that they have."""
+    assert version == 4
+    await ask(
+        url,
+        "DROP VIEW {s}.merged; DROP TABLE {s}.things, {s}.merge_sources, {s}.merge_keys, {s}.merge_links,"
+        " {s}.merge_verdicts, {s}.merge_state; CREATE TABLE {s}.old_history (LIKE {s}.history);"
+        " INSERT INTO {s}.old_history SELECT * FROM {s}.history; DROP TABLE {s}.history;"
+        " ALTER TABLE {s}.old_history RENAME TO history;"
+        " CREATE INDEX history_of ON {s}.history (site, kind, key, since);"
+        " CREATE INDEX history_replaced_at ON {s}.history USING brin (replaced_at) WITH (autosummarize = on);"
+        " ALTER TABLE {s}.visits DROP COLUMN archive;"
+        " DELETE FROM {s}.schema_version WHERE version > 4",
+    )
+
+
+async def test_a_history_from_before_partitions_becomes_one_of_them(anywhere):
+    sink = PostgresSink(anywhere)
+    await sink.write([product("T1", price=1)])
+    await sink.write([product("T1", seen_at=2_000.0, price=2)])
+    await back_to(anywhere, 4)
+
+    assert (await sink.upgrade()).applied == ("005 archive", "006 merge", "007 history_by_time")
+
+    await sink.write([product("T1", seen_at=3_000.0, price=3)])
+    versions = await ask(
+        anywhere,
+        "SELECT (data->>'price')::int, tableoid::regclass::text LIKE '%history_19700101_%' FROM {s}.history ORDER BY 1",
+    )
+    assert versions == [(1, True), (2, True)]
+    assert any(name.startswith("history_19700101_") for name in (await sink.status()).partitions)
+    await sink.close()
+
+
 async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
     sink = PostgresSink(anywhere)
     await sink.open()
+    await back_to(anywhere, 4)
     await ask(anywhere, "DROP TABLE {s}.visits, {s}.row_counts; DELETE FROM {s}.schema_version WHERE version > 1")
     late = PostgresSink(anywhere)
     with pytest.raises(SinkTooOld) as told:
         await late.open()
     assert "trotline db upgrade --sink" in told.value.hint
 
-    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts", "004 prefixes", "005 archive")
+    assert (await late.upgrade()).applied == (
+        "002 visits", "003 row_counts", "004 prefixes", "005 archive", "006 merge", "007 history_by_time",
+    )  # fmt: skip
     await late.open()
     await sink.close()
     await late.close()
@@ -55,13 +92,14 @@ OLD_IDENTITY = "".join(f"ALTER TABLE {{s}}.{table} {OLD_COLUMNS};" for table in 
 async def test_tables_from_before_prefixes_are_upgraded_also_with_a_view_on_them(anywhere, view):
     sink = PostgresSink(anywhere)
     await sink.write([product(f"T{n}") for n in range(5)])
+    await back_to(anywhere, 4)
     await ask(anywhere, OLD_IDENTITY)
     await ask(anywhere, "DROP INDEX {s}.records_url; CREATE INDEX records_url ON {s}.records USING hash (url)")
     await ask(anywhere, "DELETE FROM {s}.schema_version WHERE version > 3")
     if view:
         await ask(anywhere, "CREATE VIEW {s}.mine AS SELECT key FROM {s}.records")
 
-    assert (await sink.upgrade()).applied == ("004 prefixes", "005 archive")
+    assert (await sink.upgrade()).applied == ("004 prefixes", "005 archive", "006 merge", "007 history_by_time")
 
     await sink.write([product("T1", price=2), product("T9")])
     assert [row.key for row in await sink.rows(["https://shop.example/p/T9"])] == ["T9"]

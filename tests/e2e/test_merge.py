@@ -224,7 +224,7 @@ def test_the_spiders_own_rule_merges_shows_splits_and_joins(tmp_path):
     assert "things     3 (+1)" in run(tmp_path, "shops.py", "--split", row[0])
     assert "things     3, of 3 records" in run(tmp_path, "shops.py")
     a, b = (
-        f"{key & (1 << 64) - 1:016x}" for (key,) in connection.execute("SELECT id FROM merge_sources WHERE key < '3'")
+        f"{one & (1 << 64) - 1:016x}" for (one,) in connection.execute("SELECT id FROM merge_sources WHERE key < '3'")
     )
     connection.close()
     assert "things     2 (-1)" in run(tmp_path, "shops.py", "--same", f"{a}-{b}")

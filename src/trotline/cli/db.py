@@ -3,9 +3,10 @@
 import click
 
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
-from trotline.cli.text import count, json_line, safe
+from trotline.cli.text import columns, count, json_line, safe, size
 from trotline.commands import db
-from trotline.model.schema import SchemaStatus
+from trotline.model.schema import DIVIDE, KEEP, Retention, SchemaStatus
+from trotline.model.time import iso
 
 _MIB = 1024 * 1024
 
@@ -14,6 +15,8 @@ _MIB = 1024 * 1024
     epilog=examples(
         "trotline db status  --sink postgresql://db/scrapes    is it up to date, how large is it",
         "trotline db upgrade --sink postgresql://db/scrapes    make the tables, or bring them up to date",
+        "trotline db retention --sink 'postgresql://db/scrapes?keep=90d'   what the next retention would do",
+        "trotline db maintain --sink 'postgresql://db/scrapes?keep=90d'    make and retire partitions now",
     )
 )
 def command() -> None:
@@ -41,16 +44,67 @@ def status(sink: str | None, as_json: bool) -> None:
     click.echo(json_line(found) if as_json else "\n".join(portrait(found)))
 
 
+@command.command()
+@sink_option
+@json_option
+def retention(sink: str | None, as_json: bool) -> None:
+    """Show every partition and what the next retention does with it. Changes nothing.
+
+    The options keep, keep_history and retire of the sink's URL decide. A coordinator does it every hour.
+    """
+    found = wait_for(db.retention(_place(sink)))
+    click.echo(json_line(found) if as_json else "\n".join(plan_lines(found)))
+
+
+@command.command()
+@sink_option
+@json_option
+def maintain(sink: str | None, as_json: bool) -> None:
+    """Make partitions ahead and retire expired ones, as a coordinator does every hour."""
+    done = wait_for(db.maintain(_place(sink)))
+    if as_json:
+        click.echo(json_line(done))
+        return
+    for word, names in (("made", done.made), ("retired", done.retired), ("busy", done.busy)):
+        for name in names:
+            click.echo(f"{word:9}  {name}" + ("   in use: next time" if word == "busy" else ""))
+    if not (done.made or done.retired or done.busy):
+        click.echo("nothing to do")
+
+
+def plan_lines(found: Retention) -> list[str]:
+    if not found.partitions:
+        return ["there are no partitions yet; they are made by: trotline db upgrade, or by the first worker"]
+    rows = [("does", "partition", "rows", "size", "expires")]
+    for one in found.partitions:
+        expires = "never" if one.expires_at is None else iso(one.expires_at)[:10]
+        rows.append((one.does, one.name, f"about {count(one.rows)}", size(one.bytes), expires))
+    lines = columns(rows, right=(2, 3))
+    ending = [one for one in found.partitions if one.does not in (KEEP, DIVIDE)]
+    lines.append("")
+    if not ending:
+        lines.append("the next retention retires nothing")
+    else:
+        to = f" to {safe(found.parquet)}" if found.parquet else ""
+        total = size(sum(one.bytes for one in ending))
+        lines.append(f"the next retention retires {count(len(ending), 'partition')} ({total}): {ending[0].does}{to}")
+    return lines
+
+
 def portrait(found: SchemaStatus) -> list[str]:
     lines = [f"place      {safe(found.place)}, schema {safe(found.schema)}", f"server     {safe(found.server)}"]
     if not found.version:
         return [*lines, "version    no tables yet; they are made by: trotline db upgrade, or by the first worker"]
     lines.append(f"version    {found.version}, {_age(found)}")
     lines.append(f"records    about {count(found.records)}; {found.bytes / _MIB:,.1f} MiB with history and visits")
-    if found.partitions:
-        lines.append(
-            f"visits     {count(len(found.partitions), 'partition')}, {found.partitions[0]} to {found.partitions[-1]}"
-        )
+    for table in ("visits", "history"):
+        parts = [one for one in found.tables if one.partition and one.name.startswith(f"{table}_")]
+        if parts:
+            total = size(sum(one.bytes for one in parts))
+            named = [one.name for one in parts if one.name[-1].isdecimal()]
+            span = f", {named[0]} to {named[-1]}" if named else ""
+            lines.append(f"{table:9}  {count(len(parts), 'partition')}, {total}{span}")
+    lines += [f"{safe(one.name):9}  {size(one.bytes)}" for one in found.tables if one.name == "things" and one.rows]
     return lines
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -153,10 +152,14 @@ async def _stepped(
 
 
 def _need_library(rule: MergeRule) -> None:
-    missing = [name for name in ("rensa", "rapidfuzz") if find_spec(name) is None]
-    if "text" in rule.by and missing:
+    if "text" not in rule.by:
+        return
+    try:
+        import rapidfuzz  # noqa: F401
+        import rensa  # noqa: F401
+    except ModuleNotFoundError as error:
         raise SettingsError(
-            f"comparing texts needs the package {missing[0]}, which is not installed here",
+            f"comparing texts needs the package {error.name}, which is not installed here",
             hint="Install it, in your clone of Trotline: pip install '.[merge]'. Or merge by exact keys only: "
             "--by url,ids",
-        )
+        ) from error

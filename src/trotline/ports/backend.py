@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from trotline.model.job import Job
     from trotline.model.row import Row, RowPage
-    from trotline.model.schema import SchemaStatus, SchemaUpgrade
+    from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment, Seconds
     from trotline.ports.archive import Archive
@@ -144,6 +144,9 @@ class RowReader(msgspec.Struct, frozen=True, kw_only=True):
 class SchemaAdmin(msgspec.Struct, frozen=True, kw_only=True):
     status: Callable[[str], Awaitable[SchemaStatus]]
     upgrade: Callable[[str], Awaitable[SchemaUpgrade]]
+    retention: Callable[[str, Moment], Awaitable[Retention]]
+    """What the next maintenance would do; changes nothing."""
+    maintain: Callable[[str, Moment], Awaitable[Maintenance]]
 
 
 class OutboxOffer(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,8 +21,9 @@ class Groups:
         """Key -> how many touched or gone sources had it in the store."""
         self._added: dict[int, list[int]] = {}
         """Key -> touched sources that have it now."""
+        self._asked: set[int] = set()
         self._counts: dict[int, int] = {}
-        """Key -> how many have it in the store."""
+        """Key -> how many have it in the store; without keys that only one source has ever had."""
         self._stored: dict[int, list[int]] = {}
 
     def touch(self, source: Source, found: Keys) -> None:
@@ -40,13 +41,16 @@ class Groups:
             self._removed.update(keys)
 
     def uncounted(self) -> set[int]:
-        return (self._added.keys() | self._removed.keys()) - self._counts.keys()
+        return (self._added.keys() | self._removed.keys()) - self._asked
 
-    def counted(self, asked: Iterable[int], found: Mapping[int, int]) -> None:
-        self._counts.update(dict.fromkeys(asked, 0) | dict(found))
+    def counted(self, asked: set[int], found: Mapping[int, int]) -> None:
+        self._asked |= asked
+        self._counts.update(found)
+        # Most keys are new, and of one source: they connect nothing.
+        self._counts.update((key, 0) for key in asked - found.keys() if len(self._added.get(key, ())) > 1)
 
     def concerns(self, key: int) -> bool:
-        return key in self._counts
+        return key in self._asked
 
     def listed(self, members: Mapping[int, list[int]]) -> None:
         self._stored.update(members)
@@ -88,12 +92,11 @@ class Groups:
         """Pairs to compare: at least one of them touched, and of two sites unless the rule compares within one."""
         pairs: set[tuple[int, int]] = set()
         within = self._rule.within_site
-        for key, added in self._added.items():
-            if kind_of_key(key) != ALIKE or self._full(key, self._now(key)):
+        for key in self._counts:
+            added = self._added.get(key, ())
+            if not added or kind_of_key(key) != ALIKE or self._full(key, self._now(key)):
                 continue
-            members = self._after(key) if self._counts.get(key) else added
-            if len(members) < 2:
-                continue
+            members = self._after(key)
             for one in added:
                 site = site_of.get(one)
                 for other in members:
@@ -103,7 +106,7 @@ class Groups:
 
     def others(self) -> set[int]:
         """Sources in the store that touched ones may be compared with."""
-        alike = (key for key in self._added if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)))
+        alike = (key for key in self._stored if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)))
         return self.members_of(alike) - self.touched.keys() - self.gone
 
     def _now(self, key: int) -> int:

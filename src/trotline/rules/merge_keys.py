@@ -3,6 +3,7 @@
 A key is a signed 64-bit hash whose lowest two bits say what it is.
 """
 
+from array import array
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ _CLOSE_BANDS, _CLOSE_ROWS = 4, 6
 """Nearly the same words, whatever the numbers: for review."""
 _PERMUTATIONS = 48
 _SEED = 1
+_64_BITS = (1 << 64) - 1
 _canonical = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -118,14 +120,20 @@ def _alike(kind: str, compared: Profile) -> Iterator[int]:
 
     sketch = RMinHash(num_perm=_PERMUTATIONS, seed=_SEED)
     sketch.update(list(shingles(compared.words)))
-    digest = sketch.digest()
+    digest = array("I", sketch.digest()).tobytes()
     figures = compared.figures
     bands, rows = (_BANDS, _ROWS) if len(figures) > 1 else (_BANDS_OF_WORDS, _ROWS_OF_WORDS)
-    start = f"{kind}\0{figures}\0"
+    yield from _bands(f"{kind}\0{figures}", digest, bands, rows)
+    yield from _bands(f"{kind}\0close", digest, _CLOSE_BANDS, _CLOSE_ROWS)
+
+
+def _bands(group: str, digest: bytes, bands: int, rows: int) -> Iterator[int]:
+    # The group and the band are the seed of the hash: no text is put together for each of them.
+    seed = xxhash.xxh3_64_intdigest(group.encode("utf-8", "surrogatepass"))
+    width = 4 * rows
     for band in range(bands):
-        yield _key(ALIKE, f"{start}{band}\0{digest[band * rows : (band + 1) * rows]}")
-    for band in range(_CLOSE_BANDS):
-        yield _key(ALIKE, f"{kind}\0close\0{band}\0{digest[band * _CLOSE_ROWS : (band + 1) * _CLOSE_ROWS]}")
+        number = xxhash.xxh3_64_intdigest(digest[band * width : (band + 1) * width], (seed + band) & _64_BITS)
+        yield signed(number & ~3 | ALIKE)
 
 
 def _key(of: int, text: str | bytes) -> int:

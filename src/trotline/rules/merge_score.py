@@ -26,8 +26,9 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
     left_a, left_b = a.words - b.words, b.words - a.words
     shared += len(a.words) - len(left_a)
     if left_a and left_b:
-        left_a, left_b, aligned = _aligned(left_a, left_b)
+        # Before the spellings: "tshirt" is "t shirt", and not "shirt" with a typing error.
         left_a, left_b, joined = _joined(left_a, left_b, a, b)
+        left_a, left_b, aligned = _aligned(left_a, left_b)
         shared += aligned + joined
     variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
     if (variants_a and left_b) or (variants_b and left_a):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trotline.testing.jobs_contract import JobsContract
     from trotline.testing.leadership_contract import LeadershipContract
     from trotline.testing.ledger_contract import LedgerContract
+    from trotline.testing.merge_contract import MergeStoreContract
     from trotline.testing.proxy import ForwardProxy
     from trotline.testing.shop import DemoShop
     from trotline.testing.sink_contract import SinkContract
@@ -32,6 +33,7 @@ _HOMES = {
     "JobsContract": "jobs_contract",
     "LeadershipContract": "leadership_contract",
     "LedgerContract": "ledger_contract",
+    "MergeStoreContract": "merge_contract",
     "SinkContract": "sink_contract",
     "TortureServer": "torture",
     "visit": "visiting",
@@ -47,6 +49,7 @@ _SUITES = (
     "jobs_contract",
     "leadership_contract",
     "ledger_contract",
+    "merge_contract",
     "sink_contract",
 )
 if pytest := sys.modules.get("pytest"):
@@ -66,6 +69,7 @@ __all__ = [
     "JobsContract",
     "LeadershipContract",
     "LedgerContract",
+    "MergeStoreContract",
     "SinkContract",
     "TortureServer",
     "visit",

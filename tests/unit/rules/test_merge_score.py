@@ -18,6 +18,7 @@ SAME = [
     ('Monitor 15.6" Full HD Acme', "Acme Full HD monitor 15.6 inch"),
     ("Acme Over-Ear Headphones X7", "Acme overear headphones X7"),
     ("Dark Chocolate 85% Lindor 100g", "Lindor Dark Choclate 85% 100g"),
+    ("Vale T-Shirt Women's blue L", "Womens tshirt blue L, Vale"),
     ("Desk lamp grey 40 W", "DESK LAMP gray 40W"),
     ("Trail Shoes Men's 42", "Mens trail shoes 42"),
     ("Paper A4 1,000 sheets Office", "Office paper A4 1000 sheets"),

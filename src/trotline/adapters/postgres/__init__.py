@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from trotline.model.job import Job
 from trotline.model.row import Row, RowPage
-from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, RowReader, SchemaAdmin, SinkOffer
@@ -147,6 +147,23 @@ async def _upgrade(url: str) -> SchemaUpgrade:
         await sink.close()
 
 
+async def _retention(url: str, now: Moment) -> Retention:
+    sink = _open(url)
+    try:
+        return await sink.retention(now)
+    finally:
+        await sink.close()
+
+
+async def _maintain(url: str, now: Moment) -> Maintenance:
+    sink = _open(url)
+    try:
+        done = await sink.renew_partitions(now)
+    finally:
+        await sink.close()
+    return Maintenance(made=done.made, retired=done.retired, busy=done.busy)
+
+
 async def _load(url: str) -> ServerLoad:
     from trotline.adapters.postgres.errors import plain_errors
     from trotline.adapters.postgres.load import load
@@ -223,7 +240,7 @@ BACKEND = Backend(
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
         merge=_merge,
-        schema=SchemaAdmin(status=_status, upgrade=_upgrade),
+        schema=SchemaAdmin(status=_status, upgrade=_upgrade, retention=_retention, maintain=_maintain),
         load=_load,
     ),
     table=_table,

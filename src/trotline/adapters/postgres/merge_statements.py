@@ -20,7 +20,7 @@ SOURCES = f"""
     SELECT m.id, {_RECORD}, true FROM {{s}}.merge_sources AS m JOIN {{s}}.records AS r USING (site, kind, key)
     WHERE m.id = ANY ($1::bigint[])
 """
-KEYS = "SELECT source, key FROM {s}.merge_keys WHERE source = ANY ($1::bigint[])"
+KEYS = "SELECT id, keys FROM {s}.merge_sources WHERE id = ANY ($1::bigint[]) AND keys <> '{}'"
 COUNT = "SELECT key, count(*) FROM {s}.merge_keys WHERE key = ANY ($1::bigint[]) GROUP BY key"
 MEMBERS = "SELECT key, source FROM {s}.merge_keys WHERE key = ANY ($1::bigint[])"
 LINKS = """
@@ -32,18 +32,23 @@ NEXT_VERSION = """
     UPDATE {s}.merge_state SET version = version + 1, rule = coalesce($2::bigint, rule)
     WHERE version = coalesce($1::bigint, version) RETURNING version
 """
-FORGET_KEYS = "DELETE FROM {s}.merge_keys WHERE source = ANY ($1::bigint[])"
+FORGET_KEYS = """
+    DELETE FROM {s}.merge_keys AS k
+    USING (SELECT id, unnest(keys) AS key FROM {s}.merge_sources WHERE id = ANY ($1::bigint[])) AS old
+    WHERE k.key = old.key AND k.source = old.id
+"""
 FORGET_LINKS = "DELETE FROM {s}.merge_links WHERE a = ANY ($1::bigint[]) OR b = ANY ($1::bigint[])"
 FORGET_THINGS = """
     DELETE FROM {s}.things WHERE id IN (SELECT thing FROM {s}.merge_sources WHERE id = ANY ($1::bigint[]))
 """
 FORGET_SOURCES = "DELETE FROM {s}.merge_sources WHERE id = ANY ($1::bigint[])"
 PUT_SOURCES = """
-    INSERT INTO {s}.merge_sources (id, site, kind, key, seen_at, rule, thing)
-    SELECT id, site, kind, key, seen_at, $7::bigint, thing
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::text[])
-        AS given (id, site, kind, key, seen_at, thing)
-    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing
+    INSERT INTO {s}.merge_sources (id, site, kind, key, seen_at, rule, thing, keys)
+    SELECT id, site, kind, key, seen_at, $8::bigint, thing, keys::bigint[]
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[])
+        AS given (id, site, kind, key, seen_at, thing, keys)
+    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing,
+        keys = excluded.keys
 """
 MOVE_SOURCES = """
     UPDATE {s}.merge_sources AS m SET thing = given.thing

@@ -61,7 +61,7 @@ class PostgresMergeStore:
         return [Source(*row) for row in await self._fetch(sql.SOURCES, list(ids))]
 
     async def keys(self, ids: Collection[int]) -> dict[int, list[int]]:
-        return _grouped(await self._fetch(sql.KEYS, list(ids)))
+        return dict(await self._fetch(sql.KEYS, list(ids)))
 
     async def count(self, keys: Collection[int]) -> dict[int, int]:
         return dict(await self._fetch(sql.COUNT, list(keys)))
@@ -144,7 +144,11 @@ class PostgresMergeStore:
         thing_of = {one: thing.id for thing in change.things for one in thing.sources}
         await connection.execute(self._of(sql.FORGET_THINGS), [*change.gone, *thing_of])
         await connection.execute(self._of(sql.FORGET_SOURCES), list(change.gone))
-        put = [(s.id, s.site, s.kind, s.key, s.seen_at, thing_of[s.id]) for s in change.sources]
+        # An array of arrays of several lengths is not one: they go as text.
+        put = [
+            (s.id, s.site, s.kind, s.key, s.seen_at, thing_of[s.id], "{" + ",".join(map(str, change.keys[s.id])) + "}")
+            for s in change.sources
+        ]
         if put:
             await connection.execute(self._of(sql.PUT_SOURCES), *zip(*put, strict=True), change.rule)
         read = {source.id for source in change.sources}

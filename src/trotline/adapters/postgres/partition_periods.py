@@ -1,4 +1,4 @@
-"""The periods of the ledger's partitions. Pure functions of days.
+"""The periods of the partitions of the ledger and of the history. Pure functions of days.
 
 A partition's name contains its bounds (visits_20261101_20261201: the end is exclusive, in UTC), so that partitions of
 different lengths can coexist after a change of the setting.
@@ -12,7 +12,8 @@ from typing import NamedTuple
 from trotline.adapters.postgres.sink_url import DAY, WEEK
 from trotline.model.time import Moment
 
-_NAME = re.compile(r"visits_(\d{8})_(\d{8})")
+VISITS, HISTORY = "visits", "history"
+_NAME = re.compile(r"(visits|history)_(\d{8})_(\d{8})")
 _A_DAY = timedelta(days=1)
 
 
@@ -21,9 +22,9 @@ class Period(NamedTuple):
     end: date
     """Exclusive."""
 
-    @property
-    def name(self) -> str:
-        return f"visits_{self.start:%Y%m%d}_{self.end:%Y%m%d}"
+    def of(self, table: str) -> str:
+        """The name of the partition."""
+        return f"{table}_{self.start:%Y%m%d}_{self.end:%Y%m%d}"
 
     def days(self) -> Iterable[date]:
         return (date.fromordinal(number) for number in range(self.start.toordinal(), self.end.toordinal()))
@@ -48,7 +49,7 @@ def named(name: str) -> Period | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    start, end = (datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).date() for text in match.groups())
+    start, end = (datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).date() for text in match.groups()[1:])
     return Period(start, end)
 
 

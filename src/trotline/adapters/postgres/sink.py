@@ -12,6 +12,7 @@ from trotline.adapters.postgres import admin, migrate, statements
 from trotline.adapters.postgres.bad_rows import find_faults
 from trotline.adapters.postgres.errors import is_of_a_row, plain_errors
 from trotline.adapters.postgres.field_order import Fields
+from trotline.adapters.postgres.partition_periods import HISTORY
 from trotline.adapters.postgres.partitions import Maintained, Partitions
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.row_columns import (
@@ -28,7 +29,7 @@ from trotline.errors import SinkRejects
 from trotline.model.record import Record
 from trotline.model.row import Row
 from trotline.model.row_counts import Stored
-from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.schema import Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.time import Moment, Seconds
 from trotline.model.visit_row import VisitRow
 
@@ -67,9 +68,10 @@ class PostgresSink:
         self._writer = secrets.token_hex(8)
         self._connections = Connections(self.address)
         self._partitions = Partitions(self._connections, self.address)
+        self._history = Partitions(self._connections, self.address, HISTORY)
         self._fields = Fields(self._connections, self.address)
         self._ready = False
-        self._upsert = statements.upsert(self.address.quoted)
+        self._upsert = statements.upsert(self.address.quoted, self.address.window)
         self._log = statements.log(self.address.quoted)
 
     async def open(self) -> None:
@@ -132,7 +134,7 @@ class PostgresSink:
         """Create partitions ahead, and retire expired ones and old counts."""
         with plain_errors(self.address, "maintain"):
             await self._prepare()
-            maintained = await self._partitions.maintain(now)
+            maintained = await self._partitions.maintain(now) + await self._history.maintain(now)
             async with self._connections.transaction() as connection:
                 await connection.execute(statements.forget_counts(self.address.quoted), now - _COUNTS_KEPT)
             return maintained
@@ -145,6 +147,11 @@ class PostgresSink:
     async def status(self) -> SchemaStatus:
         with plain_errors(self.address, "read the status of"):
             return await admin.status(self._connections, self.address)
+
+    async def retention(self, now: Moment) -> Retention:
+        """What the next maintenance would do. Changes nothing."""
+        with plain_errors(self.address, "read the status of"):
+            return await admin.retention(self._connections, self.address, now)
 
     async def finish(self) -> None:
         """Nothing to do."""
@@ -168,6 +175,7 @@ class PostgresSink:
         await migrate.prepare(self._connections, self.address)
         try:
             await self._partitions.make_ahead(time.time())
+            await self._history.make_ahead(time.time())
         except asyncpg.InsufficientPrivilegeError:
             # Without this privilege it relies on a coordinator that has it; the existing partitions suffice for now.
             log.info("postgres.partitions.not_ours %s", self.address.public)

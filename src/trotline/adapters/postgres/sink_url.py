@@ -18,7 +18,7 @@ from trotline.rules import redaction
 
 DAY, WEEK, MONTH = "day", "week", "month"
 UNITS = (DAY, WEEK, MONTH)
-DROP, DETACH = "drop", "detach"
+DROP, DETACH, PARQUET = "drop", "detach", "parquet"
 _OF_THE_SERVER = (
     "application_name", "channel_binding", "gssencmode", "host", "krbsrvname", "passfile", "port", "service",
     "sslcert", "sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert",
@@ -39,12 +39,21 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "trotline"
     freshness: Seconds = 0.0
     """An unchanged record that is seen again within this time does not update its row."""
+    window: Seconds = 0.0
+    """A record that is seen again within this time is not stored at all, changed or not."""
     visits: str = MONTH
     """The period of a partition of the ledger."""
     keep: Seconds = 0.0
     """Retention of the ledger; 0: for ever."""
+    history: str = MONTH
+    """The period of a partition of the history."""
+    keep_history: Seconds = 0.0
+    """Retention of the history; 0: for ever."""
     retire: str = DROP
-    """What happens to partitions beyond `keep`: "drop" deletes them, "detach" keeps them as separate tables."""
+    """What happens to partitions beyond `keep`: "drop" deletes them, "detach" keeps them as separate tables, "parquet"
+    writes them to a file in `parquet` before it deletes them."""
+    parquet: str = ""
+    """The folder for these files."""
     pool: int = 1
     """Connections of one process."""
     timeout: Seconds = 30.0
@@ -118,9 +127,20 @@ def _address(
     for name in handed_on:
         if name not in _OF_THE_SERVER:
             raise ValueError(f"{name!r} is not an option of this {of}; {_suggestion(name, options)}")
+    _check_retention(own)
     at = f"{user}@" if user else ""
     query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
+
+
+def _check_retention(own: Mapping[str, Any]) -> None:
+    """An option without effect is refused."""
+    if own.get("freshness") and own.get("window"):
+        raise ValueError("freshness= and window= are two rules for the same records; give one of them")
+    if (own.get("retire") == PARQUET) != bool(own.get("parquet")):
+        raise ValueError("retire=parquet and parquet=file:/FOLDER belong together; one of them is missing")
+    if own.get("retire") and not (own.get("keep") or own.get("keep_history")):
+        raise ValueError("retire= has no effect without keep= or keep_history=: nothing expires")
 
 
 def _password(text: str) -> Secret | None:
@@ -168,6 +188,13 @@ def _one_of(*known: str) -> Callable[[str], str]:
     return parse_one
 
 
+def _folder(text: str) -> str:
+    scheme, _, path = text.partition(":")
+    if scheme != "file" or not path.startswith("/"):
+        raise ValueError(f"parquet={text[:80]!r} must be a folder of this machine: parquet=file:/var/lib/trotline/old")
+    return "/" + path.lstrip("/")
+
+
 def _connections(text: str) -> int:
     if re.fullmatch(r"[1-9]|1\d|20", text) is None:
         raise ValueError(f"pool={text!r} must be an integer from 1 to 20")
@@ -183,7 +210,11 @@ OF_CONNECTIONS: dict[str, Callable[[str], Any]] = {
 _OPTIONS: dict[str, Callable[[str], Any]] = {
     **OF_CONNECTIONS,
     "freshness": _length,
+    "window": _length,
     "visits": _one_of(*UNITS),
     "keep": _length,
-    "retire": _one_of(DROP, DETACH),
+    "history": _one_of(*UNITS),
+    "keep_history": _length,
+    "retire": _one_of(DROP, DETACH, PARQUET),
+    "parquet": _folder,
 }

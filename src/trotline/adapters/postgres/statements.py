@@ -3,14 +3,15 @@
 from trotline.adapters.postgres.row_columns import VISIT_TYPES
 
 
-def upsert(schema: str) -> str:
+def upsert(schema: str, window: float = 0.0) -> str:
     """$1 to $7: the columns of the rows; $8: the job; $9: the freshness in seconds; $10: when the job started; $11: the
     writer; $12: the number of records.
 
     The newest version wins; of two with the same time, the last one. Unchanged data is not rewritten: `stored.data`
     keeps its TOAST value. The same statement counts: an inserted row has no xmax, a changed one has changed_at =
-    seen_at.
+    seen_at. With a `window`, rows that were seen within it are left as they are, changed or not.
     """
+    within = f"AND stored.seen_at < excluded.seen_at - make_interval(secs => {float(window)!r})" if window else ""
     return f"""
         WITH written AS (
         INSERT INTO {schema}.records AS stored
@@ -28,7 +29,7 @@ def upsert(schema: str) -> str:
         WHERE excluded.seen_at >= stored.seen_at AND CASE
             WHEN stored.data <> excluded.data THEN true
             WHEN excluded.seen_at = stored.seen_at THEN false
-            ELSE excluded.seen_at >= stored.seen_at + make_interval(secs => $9::float8) END
+            ELSE excluded.seen_at >= stored.seen_at + make_interval(secs => $9::float8) END {within}
         RETURNING xmax = 0 AS is_new, changed_at = seen_at AS is_changed
         )
         INSERT INTO {schema}.row_counts AS known (job, started_at, writer, new, changed, again)

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,7 +95,8 @@ class SqliteMergeStore:
             return [Source(*row) for row in found]
 
     async def keys(self, ids: Collection[int]) -> dict[int, list[int]]:
-        return await self._groups("SELECT source, key FROM merge_keys WHERE source IN", ids)
+        with self._reading() as db:
+            return _keys(db, ids)
 
     async def count(self, keys: Collection[int]) -> dict[int, int]:
         with self._reading() as db:
@@ -245,7 +247,8 @@ def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
     known = [source.id for source in change.sources if source.merged]
     replaced = _list([*known, *change.gone])
     if known or change.gone:
-        db.execute(f"DELETE FROM merge_keys WHERE source IN {_GIVEN}", (replaced,))
+        old = sorted((key, one) for one, keys in _keys(db, [*known, *change.gone]).items() for key in keys)
+        db.executemany("DELETE FROM merge_keys WHERE key = ? AND source = ?", old)
         db.execute(f"DELETE FROM merge_links WHERE a IN {_GIVEN}", (replaced,))
         db.execute(f"DELETE FROM merge_links WHERE b IN {_GIVEN}", (replaced,))
     concerned = _list([*change.gone, *(one for thing in change.things for one in thing.sources)])
@@ -253,9 +256,22 @@ def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
     db.execute(f"DELETE FROM merge_sources WHERE id IN {_GIVEN}", (_list(change.gone),))
     thing_of = {one: thing.id for thing in change.things for one in thing.sources}
     db.executemany(
-        "INSERT INTO merge_sources (id, site, kind, key, seen_at, rule, thing) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing",
-        [(s.id, s.site, s.kind, s.key, s.seen_at, change.rule, thing_of[s.id]) for s in change.sources],
+        "INSERT INTO merge_sources (id, site, kind, key, seen_at, rule, thing, keys) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing,"
+        " keys = excluded.keys",
+        [
+            (
+                s.id,
+                s.site,
+                s.kind,
+                s.key,
+                s.seen_at,
+                change.rule,
+                thing_of[s.id],
+                array("q", change.keys[s.id]).tobytes(),
+            )
+            for s in change.sources
+        ],
     )
     read = {source.id for source in change.sources}
     moved = [(thing, one) for one, thing in thing_of.items() if one not in read]
@@ -269,6 +285,11 @@ def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         map(_thing_row, change.things),
     )
+
+
+def _keys(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
+    found = db.execute(f"SELECT id, keys FROM merge_sources WHERE id IN {_GIVEN}", (_list(ids),))
+    return {one: list(array("q", octets)) for one, octets in found if octets}
 
 
 def _thing_row(thing: Thing) -> tuple[object, ...]:

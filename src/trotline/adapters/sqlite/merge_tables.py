@@ -7,11 +7,12 @@ from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, can_be_column, ide
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS merge_sources (
         id INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
-        seen_at REAL NOT NULL, rule INTEGER NOT NULL, thing TEXT NOT NULL, UNIQUE (site, kind, key))""",
+        seen_at REAL NOT NULL, rule INTEGER NOT NULL, thing TEXT NOT NULL,
+        -- 8 bytes each: an index of merge_keys by source would cost as much as the table.
+        keys BLOB NOT NULL, UNIQUE (site, kind, key))""",
     "CREATE INDEX IF NOT EXISTS merge_sources_of ON merge_sources (thing, site)",
     """CREATE TABLE IF NOT EXISTS merge_keys (
         key INTEGER NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (key, source)) WITHOUT ROWID""",
-    "CREATE INDEX IF NOT EXISTS merge_keys_of ON merge_keys (source)",
     """CREATE TABLE IF NOT EXISTS merge_links (
         a INTEGER NOT NULL, b INTEGER NOT NULL, score REAL NOT NULL, PRIMARY KEY (a, b)) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS merge_links_of ON merge_links (b)",

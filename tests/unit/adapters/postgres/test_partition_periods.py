@@ -38,7 +38,7 @@ def test_whatever_the_unit_was_every_day_has_one_period_and_none_overlap(story):
 def test_a_name_tells_the_period(day, unit):
     period = period_of(day, unit)
 
-    assert named(period.name) == period
+    assert named(period.of("visits")) == named(period.of("history")) == period
 
 
 @pytest.mark.parametrize("name", ["visits", "visits_2026", "retired_visits_20260101_20260201_1", "visits_default"])

@@ -22,13 +22,14 @@ CREATE TABLE {schema}.merge_sources (
     seen_at double precision NOT NULL,
     rule bigint NOT NULL,
     thing text COLLATE "C" NOT NULL,
+    -- An index of merge_keys by source would cost as much as the table.
+    keys bigint[] NOT NULL,
     UNIQUE (site, kind, key)
 );
 
 CREATE INDEX merge_sources_of ON {schema}.merge_sources (thing, site);
 
 CREATE TABLE {schema}.merge_keys (key bigint NOT NULL, source bigint NOT NULL, PRIMARY KEY (key, source));
-CREATE INDEX merge_keys_of ON {schema}.merge_keys (source);
 
 CREATE TABLE {schema}.merge_links (
     a bigint NOT NULL, b bigint NOT NULL, score double precision NOT NULL, PRIMARY KEY (a, b)
