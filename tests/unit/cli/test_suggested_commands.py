@@ -32,6 +32,17 @@ from trotline.cli.summary import Summary, next_steps
             "work",
             "trotline work a.py --frontier redis://q/0 --sink postgresql://d/x",
         ),
+        (
+            "trotline work a.py --frontier amqp://me:pw@q/v --sink postgresql://me:p@ss:w@d/x",
+            "work",
+            "trotline work a.py --frontier amqp://me@q/v --sink postgresql://me@d/x",
+        ),
+        (
+            "trotline work a.py --frontier redis://maybe-a-password@q/0 --sink postgresql://me@d/x",
+            "work",
+            "trotline work a.py --frontier redis://q/0 --sink postgresql://me@d/x",
+        ),
+        ("trotline work a.py --frontier redis://:pw@q/0", "work", "trotline work a.py --frontier redis://q/0"),
         ("trotline run a.py --proxy env:MY_PROXY", "try", "trotline try a.py --proxy env:MY_PROXY"),
     ],
 )
