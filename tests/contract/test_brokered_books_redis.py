@@ -161,7 +161,10 @@ async def test_a_client_without_the_broker_is_refused_with_the_reason(bench: Mem
     assert bench._job is not None
     direct = client(open_job(connect(bench.url), bench._job, now=bench.clock))
     try:
-        assert (await direct.progress()).waiting == 3
+        progress = await direct.progress()
+        assert progress.waiting == 3
+        assert "keeps only its books" in progress.missing
+        assert (await frontier.progress()).missing == ""
         with pytest.raises(FrontierError, match="wait at a broker"):
             await direct.lease("w", 1)
     finally:
