@@ -59,14 +59,14 @@ check: $(VENV)/.dev
 	+$(AT_ONCE) lint types imports quick
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest -q -rfE -n auto --dist loadgroup -m "not slow and not server" tests/unit tests/contract
+	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Six at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out. All tests together need the processors for
 # half of the time that four at once take.
 test: $(VENV)/.dev $(VENV)/.deploy $(VENV)/.scrapy-oldest packages
 	+$(AT_ONCE) lint types imports sbom audit compiled
-	$(BIN)/python -m scripts.rerun_failed -q -n 6 --dist loadgroup
+	$(BIN)/python -m scripts.rerun_failed -q -n 6
 
 # Pytest rewrites every file of tests before its first use. In a new clone each of the six would do it for itself.
 compiled: $(VENV)/.dev
@@ -104,6 +104,7 @@ bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
 	$(BIN)/python -m bench.redis_seen --urls 100000
 	$(BIN)/python -m bench.postgres_sink --rows 20000
+	$(BIN)/python -m bench.archive
 	$(BIN)/python -m bench.redis_pool --pool 1000 --lanes 200
 	$(BIN)/python -m bench.proxy_table --quick
 	$(BIN)/python -m bench.scrapy_bridge
@@ -129,6 +130,8 @@ soak: $(VENV)/.dev
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
+	SOAK=1 $(BIN)/python -m pytest -n 4 tests/contract -k "PostgresDebian or PostgresBouncer or Bloom or JournalFrontier"
+	SOAK=1 $(BIN)/python -m pytest -n 4 tests/e2e -k "files or servers or postgresql"
 	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again

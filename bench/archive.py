@@ -67,12 +67,13 @@ def main() -> int:
             server = stack.enter_context(seaweedfs())
             archive, environment = server.url("bench"), server.environment
         words = ["--archive", archive]
+        ways = {"without": [], "with": words}
         costs: dict[str, list[float]] = {"without": [], "with": []}
-        start = min(crawl(1, [], environment).cpu for _ in range(2))
+        starts = {name: min(crawl(1, given, environment).cpu for _ in range(2)) for name, given in ways.items()}
         for _ in range(asked.rounds):
-            for name, given in (("without", []), ("with", words)):
+            for name, given in ways.items():
                 usage = crawl(asked.pages, given, environment)
-                costs[name].append((usage.cpu - start) / asked.pages * 1000)
+                costs[name].append((usage.cpu - starts[name]) / asked.pages * 1000)
                 print(f"{name:8} {costs[name][-1]:.3f} CPU ms/page, {asked.pages / usage.wall:.0f} pages/s")
         number = asked.pages * (asked.rounds if asked.s3 else 1)
         nothing = reparse([*words, "--until", "2000-01-01"], environment).cpu

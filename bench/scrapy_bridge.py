@@ -2,9 +2,9 @@
 
     python -m bench.scrapy_bridge --pages 2000 --rounds 3
 
-The same spider each time, in one process, over pages with 20 links of which most are known. CPU time of the Scrapy
-process between the opening and the closing of the spider, all threads; CPU time of the Redis server by its own account.
-Ratios are what counts: the figures of a busy machine are not comparable with those of another one.
+The same spider each time, in one process, over pages with 80 links (`--links`) of which most are known. CPU time of the
+Scrapy process between the opening and the closing of the spider, all threads; CPU time of the Redis server by its own
+account. Ratios are what counts: the figures of a busy machine are not comparable with those of another one.
 """
 
 import argparse
@@ -38,8 +38,8 @@ def words(mode: str, url: str) -> list[str]:
 
 
 @contextmanager
-def site(pages: int) -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(SITE), str(pages)], stdout=subprocess.PIPE, text=True)
+def site(pages: int, links: int) -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, str(SITE), str(pages), str(links)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
@@ -54,9 +54,9 @@ def server_cpu(server: RedisServer) -> float:
     return float(lines["used_cpu_user"]) + float(lines["used_cpu_sys"])
 
 
-def measured(mode: str, pages: int, concurrency: int) -> tuple[float, float]:
+def measured(mode: str, pages: int, links: int, concurrency: int) -> tuple[float, float]:
     """Milliseconds of CPU per page: of the process, and of the server."""
-    with redis(DEBIAN) as server, site(pages) as url:
+    with redis(DEBIAN) as server, site(pages, links) as url:
         limits = [f"CONCURRENT_REQUESTS={concurrency}", f"CONCURRENT_REQUESTS_PER_DOMAIN={concurrency}"]
         options = [word for one in (*words(mode, server.url), *limits) for word in ("-s", one)]
         before = server_cpu(server)
@@ -76,6 +76,7 @@ def measured(mode: str, pages: int, concurrency: int) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--links", type=int, default=80, help="of a page; that of a shop has about so many")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--concurrency", type=int, default=16)
     given = parser.parse_args()
@@ -83,10 +84,10 @@ def main() -> None:
     for _ in range(given.rounds):
         # In turns: what else the machine does falls on all of them.
         for mode, results in found.items():
-            results.append(measured(mode, given.pages, given.concurrency))
+            results.append(measured(mode, given.pages, given.links, given.concurrency))
     medians = {mode: tuple(map(median, zip(*results, strict=True))) for mode, results in found.items()}
     base = medians[PLAIN][0]
-    print(f"{given.pages:,} pages, median of {given.rounds}")
+    print(f"{given.pages:,} pages with {given.links} links, median of {given.rounds}")
     print(f"{'':16} {'CPU per page':>13} {'x plain':>8} {'Redis CPU per page':>19}")
     for mode, (process, server) in medians.items():
         print(f"{mode:16} {process:10.2f} ms {process / base:7.2f}x {server * 1000:15.0f} us")

@@ -1,4 +1,4 @@
-"""Records that are checked before they are stored. Needs: pip install 'trotline[pydantic]'"""
+"""Records that are checked before they are stored. Needs: pip install '.[pydantic]'"""
 
 import os
 from decimal import Decimal

@@ -55,8 +55,14 @@ def promises() -> dict[str, str]:
     found: dict[str, str] = {}
     for port in (Frontier, Console, ProxyPools):
         for name, text in _SAID.findall(port.__doc__ or ""):
-            found[name.lower()] = re.split(r"[;:.](?:\s|$)", " ".join(text.split()))[0]
+            found[name.lower()] = _first_sentence(" ".join(text.split()))
     return found
+
+
+def _first_sentence(text: str) -> str:
+    """Up to the first end that is not inside of brackets."""
+    ends = (one.start() for one in re.finditer(r"[;:.](?:\s|$)", text))
+    return text[: next((end for end in ends if text[:end].count("(") == text[:end].count(")")), len(text))]
 
 
 def _tests(suite: type) -> Iterator[tuple[str, str]]:
@@ -105,7 +111,7 @@ def main() -> int:
             f"tests/contract/test_frontier_{name}.py" for name in ("sqlite", "redis", "postgres", "rabbitmq", "sqs")
         ]
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *files],
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
             cwd=ROOT,
             env={**os.environ, "SOAK": "1"},
         )

@@ -6,8 +6,7 @@ from aiohttp import web
 
 from trotline.testing.servers import listen
 
-LINKS = 20
-PAGES = int(sys.argv[1])
+PAGES, LINKS = map(int, sys.argv[1:])
 
 
 async def answer(request: web.Request) -> web.Response:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
+from tests.contract.postgres_frontiers import WheelBench
 
 from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission, LaneFeedback, Lease, Settled, Settlement
@@ -573,3 +574,13 @@ class BrokenMemoryBench(SqliteMemoryBench):
     async def open(self, rules: LaneRules = BRISK) -> Any:
         self._client = self._bug(await super().open(rules), {})  # type: ignore[assignment]
         return self._client
+
+
+class BrokenPostgresBench(WheelBench):
+    def __init__(self, bug: type[Broken]) -> None:
+        super().__init__(shared=True)
+        self._bug = bug
+        self._common: dict[str, Any] = {}
+
+    async def again(self) -> Any:
+        return self._bug(await super().again(), self._common)

@@ -39,9 +39,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("server")
 
 
-BOOKS_ONLY = re.compile(r"test_frontier_sqs\.py::TestSQS::test_[crna]\d")
-"""Chains, notes, proxies and accounts are the books' alone, and tested with RabbitMQ and without a broker; the server
-for SQS is slow."""
+BOOKS_ONLY = re.compile(r"test_frontier_sqs\.py::TestSQS::test_(?:[crna]\d|f(?:[6-9]|13|16|18|19|20|21)_)")
+"""Chains, notes, proxies, accounts, settling, pace and routes are the books' alone, and tested with RabbitMQ and
+without a broker; the server for SQS is slow."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

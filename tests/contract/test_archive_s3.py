@@ -1,6 +1,7 @@
 """The archive on a real S3 server, under contract, and with its faults."""
 
 import asyncio
+import random
 
 import pytest
 from tests.contract.s3_servers import own_prefix, s3
@@ -74,3 +75,18 @@ async def test_a_killed_server_loses_nothing_that_write_has_returned():
         assert len(await found(backends.open_archive(server.url("killed")))) == 3
         assert not (await archive.check()).damages
         assert f"s3://{BUCKET}" in server.url("killed")
+
+
+@pytest.mark.slow("a server with a small disk")
+async def test_a_full_server_is_an_outage_and_what_it_has_stays():
+    with seaweedfs(volumes=2) as server:
+        archive = backends.open_archive(server.url("full"), "contract")
+        await archive.open()
+        written = 0
+        with pytest.raises(ArchiveUnreachable, match="InternalError"):
+            for number in range(1, 60):
+                await archive.write([capture(number, body=random.Random(number).randbytes(400_000))])
+                written = number
+        assert 0 < written < 50
+        assert len(await read(archive)) == written
+        assert not (await archive.check()).damages

@@ -12,7 +12,7 @@ from tests.contract.postgres_frontiers import BouncerBench, PostgresBench, Wheel
 from trotline.testing.frontier_contract import FrontierContract
 from trotline.testing.frontier_machine import frontier_machine
 
-HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "20"))
+HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "10"))
 BOUNDED = settings(
     max_examples=HISTORIES,
     stateful_step_count=40,

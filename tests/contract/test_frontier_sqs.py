@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.xdist_group("sqs"), pytest.mark.timeout(400)]
 
 
 class TestSQS(FrontierContract):
+    gaps: ClassVar[Mapping[str, str]] = TestRabbitMQ.gaps
     marks: ClassVar[Mapping[str, str]] = {
         **TestRabbitMQ.marks,
         "f2": "a task that waits at SQS for more than 14 days is lost; it stays counted as waiting",

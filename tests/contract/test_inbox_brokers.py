@@ -66,7 +66,7 @@ class RabbitProducer:
 class SqsProducer:
     def __init__(self) -> None:
         self.name = f"wanted-{secrets.token_hex(4)}"
-        self.url = f"{sqs_server().url}&inbox={self.name}"
+        self.url = sqs_server().inbox_url(self.name)
         self._readers: list[SqsInbox] = []
         self._api = Api(parse(self.url).server)
 
@@ -242,7 +242,7 @@ async def test_a_queue_that_another_program_made_in_its_own_way_is_used_as_it_is
     [
         "amqp://h?inbox=", "amqp://h?inbox=trotline.x", "amqp://h?inbox=a&trust=1", "amqp://u:s3cret@h:x?inbox=a",
         "amqp://h?inbox=a&end=left", "sqs://eu-west-1?inbox=a.fifo", "sqs://eu-west-1?inbox=a&idle=x",
-        "sqs://u:s3cret@eu-west-1?inbox=a", "sqs://eu-west-1?inbox=a&secret=s3cret&key=k",
+        "sqs://u:s3cret@eu-west-1?inbox=a", "sqs://eu-west-1/prefix?inbox=a", "sqs://eu-west-1?inbox=a&secret=s3cret&key=k",
     ],
 )  # fmt: skip
 def test_a_url_that_names_no_inbox_is_refused_without_its_secrets(url: str) -> None:

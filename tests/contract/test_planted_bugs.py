@@ -20,6 +20,7 @@ from tests.contract.broken_frontiers import (
     BrokenMemoryBench,
     BrokenPools,
     BrokenPoolsBench,
+    BrokenPostgresBench,
     BuriesWithoutReason,
     CancelsForEver,
     ChecksThenAdds,
@@ -168,6 +169,42 @@ async def test_the_suite_catches(bug: type[Broken], promise: str) -> None:
             await getattr(FrontierContract(), promise)(bench)
     finally:
         await bench.close()
+
+
+OF_SERVERS = [
+    (LeasesTwice, "test_f3_no_task_is_leased_twice_however_many_ask_at_once"),
+    (CountsNoAttempts, "test_f5_a_dead_workers_tasks_can_be_leased_again_with_one_more_attempt"),
+    (DoesNotFence, "test_f6_a_stale_token_is_refused_and_changes_nothing"),
+    (HidesLeasedTasks, "test_f10_a_look_in_the_middle_of_the_work_sees_every_task"),
+    (NeverWaits, "test_f11_leasing_waits_and_returns_early_when_work_arrives"),
+    (KeepsLanesByJob, "test_f13_jobs_share_one_pace"),
+    (AnnouncesToEverybody, "test_f14_of_many_that_ask_at_once_one_announces"),
+    (OneQueueForAll, "test_f15_a_huge_lane_does_not_delay_another_lanes_first_task"),
+    (TakesEveryRoute, "test_f21_a_worker_gets_tasks_of_its_routes_only"),
+    (IgnoresChains, "test_c1_one_step_of_a_chain_is_leased_at_a_time_in_the_order_of_admission"),
+    (LendsTwice, "test_r2_one_visit_of_a_lane_at_a_time_goes_through_a_member"),
+]
+"""On a server with many connections, races and locks of its own, these are caught, too."""
+
+
+@pytest.mark.parametrize(("bug", "promise"), OF_SERVERS, ids=lambda part: getattr(part, "__name__", part))
+async def test_the_suite_catches_on_postgresql(bug: type[Broken], promise: str) -> None:
+    bench = BrokenPostgresBench(bug)
+    try:
+        with pytest.raises(AssertionError):
+            await getattr(FrontierContract(), promise)(bench)
+    finally:
+        await bench.close()
+
+
+@pytest.mark.slow("proves that the suite can fail, not the code")
+async def test_a_healthy_postgresql_in_the_same_hands_is_not_accused() -> None:
+    for _, promise in OF_SERVERS:
+        bench = BrokenPostgresBench(Broken)
+        try:
+            await getattr(FrontierContract(), promise)(bench)
+        finally:
+            await bench.close()
 
 
 async def test_only_the_race_betrays_a_check_then_add() -> None:

@@ -285,6 +285,109 @@ async def test_consumers_wait_for_the_first_job_and_the_end_is_announced_once(pl
     assert sum(announced) == 1
 
 
+async def test_a_consumer_waits_for_the_next_job_if_the_last_one_has_ended(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with made(place) as first:
+        await first.add(f"{SITE}/1")
+        await first.seal()
+        async for task in first:
+            await first.done(task)
+
+    async def work() -> list[str]:
+        async with made(place) as mine:
+            met = []
+            async for task in mine:
+                met.append(task.url)
+                await mine.done(task)
+            return met
+
+    early = asyncio.create_task(work())
+    async with asyncio.timeout(20):
+        while "queue.waiting" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+            await asyncio.sleep(0.02)
+    async with made(place) as producer:
+        await producer.add(f"{SITE}/1")
+        await producer.seal()
+        assert await early == [f"{SITE}/1"]
+    assert "shop-1 has ended; waiting for the next job" in caplog.text
+
+
+async def test_closing_a_queue_announces_nothing_and_one_program_that_asks_gets_true(place: str) -> None:
+    async with made(place) as last:
+        async with made(place) as first:
+            await first.add(f"{SITE}/1")
+            await first.seal()
+            async for task in first:
+                await first.done(task)
+        async with made(place, wait_for_job=False) as late:
+            assert [task.url async for task in late] == []
+            assert await late.announce_finish(), "also one that came after the end may ask"
+        await last.lease(wait=0)
+        assert not await last.announce_finish()
+
+
+async def test_a_task_whose_code_raises_counts_an_attempt_in_each_run_and_is_buried(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trotline.rules.retries.FIRST_WAIT", 0.02)
+
+    async def run() -> None:
+        async with made(place, wait_for_job=False) as mine:
+            async for _task in mine:
+                raise KeyError("price")
+
+    async with made(place) as queue:
+        await queue.add(f"{SITE}/1", max_retries=1)
+        await queue.seal()
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                await run()
+        await run()
+        stats = await queue.stats()
+        assert (stats.dead, stats.waiting, stats.leased) == (1, 0, 0)
+        assert queue.job is not None
+        opened = await backends.open_frontier(place, queue.job)
+        [grave] = await opened.console.graves()
+        await opened.close()
+    assert grave.why == "broken: KeyError: 'price'"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(),
+        SystemExit(1),
+        asyncio.CancelledError(),
+        FrontierUnreachable("no answer"),
+        BaseExceptionGroup("", [asyncio.CancelledError()]),
+        ExceptionGroup("", [FrontierUnreachable("no answer")]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_program_that_is_stopped_or_lost_its_server_counts_no_attempt(
+    tmp_path: Path, error: BaseException
+) -> None:
+    async with made(f"sqlite:{tmp_path}/queue.db") as queue:
+        await queue.add(f"{SITE}/1")
+        stopped = made(f"sqlite:{tmp_path}/queue.db")
+        await stopped.__aenter__()
+        await taken(stopped)
+        await stopped.__aexit__(type(error), error, None)
+        again = await taken(queue)
+        assert (again.attempt, again.is_last_attempt) == (0, False)
+
+
+async def test_another_pace_than_that_of_the_job_is_named_with_both_values(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = f"sqlite:{tmp_path}/queue.db"
+    async with made(place, pace="2/s") as queue:
+        await queue.add(f"{SITE}/1")
+        async with made(place, pace="5/s"):
+            assert "pace 2/s (here 5/s)" in caplog.text
+
+
 async def test_producers_that_begin_together_share_one_job_and_the_next_one_is_new(place: str) -> None:
     async def produce(number: int) -> str:
         async with made(place) as mine:
@@ -298,8 +401,9 @@ async def test_producers_that_begin_together_share_one_job_and_the_next_one_is_n
         async for task in queue:
             await queue.done(task)
         first = queue.job
-    async with made(place) as late:
+    async with made(place, wait_for_job=False) as late:
         assert [task.url async for task in late] == [], "the last job has ended"
+        assert (await late.stats()).done == 5
         await late.add(f"{SITE}/1")
         assert late.job is not None
         assert first is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 from tests.contract.redis_servers import server
-from tests.unit.cli.test_commands import Call, call  # noqa: F401 - a fixture
+from tests.unit.cli.conftest import Call, call  # noqa: F401 - a fixture
 
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs

@@ -198,6 +198,15 @@ def a_merge_rule(reader: Reader, text: str) -> None:
     assert rule.rule.by == ("url",)
 
 
+@runner("docs/how-to/archive.md 1")
+def what_is_kept(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text, "--archive", "file:pages")
+    assert {row["sku"] for row in rows} == reader.skus
+    code, label = trotline(reader.folder, "archive", "get", str(rows[0]["label"]), "--archive", "file:pages")
+    assert code == 0
+    assert label
+
+
 @runner("docs/how-to/hooks.md 1")
 def hooks(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
@@ -279,9 +288,9 @@ def a_producer_for_sqs(reader: Reader, text: str) -> None:
     with sqs() as server, pytest.MonkeyPatch.context() as patch:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": server.endpoint}.items():
             patch.setenv(name, value)
-        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == ()
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == ()
         reader.execute(text)
-        assert taken(lambda: SqsInbox(f"{server.url}&inbox=wanted", wait=0)) == (
+        assert taken(lambda: SqsInbox(server.inbox_url("wanted"), wait=0)) == (
             f'{{"url": "{reader.shop.url}/p/17", "priority": 20}}'.encode(),
         )
 
@@ -505,6 +514,7 @@ def test_every_block_has_a_runner() -> None:
 @runner("docs/how-to/scrapy.md 1")
 @runner("docs/how-to/scrapy.md 2")
 @runner("docs/how-to/scrapy.md 3")
+@runner("docs/how-to/scrapy.md 4")
 @runner("docs/how-to/from-scrapy-redis.md 1")
 def of_a_scrapy_project(reader: Reader, text: str) -> None:
     """Settings that the add-on accepts."""

@@ -70,7 +70,7 @@ def failed_in(said: str) -> set[str]:
 
 
 def test_the_suite_says_of_the_how_tos_sink_what_its_page_says(tmp_path: Path) -> None:
-    _, sink, suite, _ = (block.text for block in blocks(DOCS / "how-to" / "embed-it.md", "python"))
+    _, _, _, sink, suite, _ = (block.text for block in blocks(DOCS / "how-to" / "embed-it.md", "python"))
     (tmp_path / "folder_sink.py").write_text(sink)
     (tmp_path / "test_folder_sink.py").write_text(suite)
 

@@ -1,8 +1,10 @@
 """Real sites for end-to-end tests: the demo shop, and a documentation site behind nginx."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from tests.e2e.closure import closure as closure_of
@@ -83,7 +85,26 @@ def shared_database() -> Iterator[OneServer]:
         yield opened
 
 
-@pytest.fixture(params=["files", "servers", "postgresql"])
+PLACES = ("files", "servers", "postgresql")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every test of a fleet runs on servers, and on one of the two other places; on all of them with SOAK=1, and where
+    tests are chosen by name."""
+    if os.environ.get("SOAK") or config.option.keyword or any("::" in one for one in config.args):
+        return
+    left_out = [item for item in items if _is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not _is_left_out(item)]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    place = getattr(item, "callspec", None) and item.callspec.params.get("fleet")
+    return place in (PLACES[0], PLACES[2]) and place != PLACES[2 * (crc32(item.originalname.encode()) % 2)]
+
+
+@pytest.fixture(params=PLACES)
 async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
     if request.param == "files":
         opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")

@@ -109,9 +109,11 @@ class Account:
         return not (self.lost or self.unexpected or self.duplicated or self.troubles)
 
 
-def cases(step: str, chance: Random, sink: str) -> list[Case]:
-    """One case for each target of the step, at a random passing of it."""
+def cases(step: str, chance: Random, sink: str, most_targets: int | None = None) -> list[Case]:
+    """One case for each target of the step, or for some of them, at a random passing of it."""
     targets, most = STEPS[step]
+    if most_targets is not None and len(targets) > most_targets:
+        targets = tuple(sorted(chance.sample(targets, most_targets)))
     # Three times in one crawl: each time after a little of it.
     return [
         Case(step, target, chance.randint(1, max(1, most // (4 if target == FORKED else 1))), sink)

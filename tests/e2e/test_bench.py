@@ -25,7 +25,7 @@ def run(module: str, *words: str) -> str:
 
 
 def test_the_comparison_runs_and_can_be_compared_with_an_earlier_one(tmp_path: Path):
-    small = ("--only", "peers", "--pages", "100", "--rounds", "1", "--contenders", "trotline,bare,trotline-fleet")
+    small = ("--only", "peers", "--pages", "40", "--rounds", "1", "--contenders", "trotline,bare,trotline-fleet")
     said = run("bench", *small)
     earlier = tmp_path / "earlier.json"
     earlier.write_text((WORK / "results.json").read_text())
@@ -46,7 +46,7 @@ def test_what_a_task_costs_a_frontier_is_told(frontier: str):
 
 
 def test_guards_can_still_be_taken_off():
-    run("bench", "--only", "guards", "--pages", "50", "--rounds", "1", "--contenders", "trotline")
+    run("bench", "--only", "guards", "--pages", "20", "--rounds", "1", "--contenders", "trotline")
 
 
 def test_a_goal_that_a_slow_machine_misses_is_told_and_is_no_failure():

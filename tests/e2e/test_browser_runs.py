@@ -113,4 +113,4 @@ async def test_without_the_package_the_spider_is_refused_with_the_command_that_i
         ended = await call(tmp_path, "run", "site.py", env={"PYTHONPATH": str(tmp_path)})
         assert ended.code == 2, ended
         assert "needs the package wreq" in ended.err
-        assert "pip install 'trotline[browser]'" in ended.err
+        assert "pip install '.[browser]'" in ended.err

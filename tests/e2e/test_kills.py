@@ -11,10 +11,12 @@ from random import Random
 
 import pytest
 from tests.e2e.held_site import HeldSite
-from tests.e2e.kills import AND_AGAIN, ANY_MOMENT, CHILD, EVERYTHING, STEPS, Case, cases, play
+from tests.e2e.kills import AND_AGAIN, ANY_MOMENT, CHILD, EVERYTHING, FORKED, STEPS, SUPERVISOR, Case, cases, play
 from tests.e2e.running import call, rows_of, start
 
 SINKS = ("rows.db", "rows.jsonl")
+TARGETS = 2
+"""Of each case; the long version has all of them. Another case has the others: see the last test."""
 # Both sinks where rows are on their way; elsewhere they take turns.
 CASES = [(step, SINKS[place % 2]) for place, step in enumerate(STEPS)]
 CASES += [(step, SINKS[1 - place % 2]) for place, step in enumerate(STEPS) if step.endswith("store")]
@@ -22,7 +24,7 @@ CASES += [(step, SINKS[1 - place % 2]) for place, step in enumerate(STEPS) if st
 
 @pytest.mark.parametrize(("step", "sink"), CASES)
 async def test_kill_9_loses_nothing_and_doubles_nothing(step: str, sink: str, tmp_path: Path) -> None:
-    chosen = cases(step, Random(f"{step} {sink}"), sink)
+    chosen = cases(step, Random(f"{step} {sink}"), sink, TARGETS)
     folders = [tmp_path / case.target for case in chosen]
     for folder in folders:
         folder.mkdir()
@@ -60,3 +62,11 @@ async def test_all_that_was_in_flight_goes_on_at_once_after_everything_was_kille
 
         assert ended.code == 0, ended
         assert {row["name"] for row in rows_of(tmp_path / "site.db")} == site.names
+
+
+def test_every_process_is_killed_before_and_after_rows_are_stored_or_settled() -> None:
+    chosen = [case for step, sink in CASES for case in cases(step, Random(f"{step} {sink}"), sink, TARGETS)]
+    assert {case.target for case in chosen} == {CHILD, FORKED, SUPERVISOR, EVERYTHING}
+    for word in ("store", "settle"):
+        assert {CHILD, SUPERVISOR, EVERYTHING} <= {case.target for case in chosen if word in case.step}
+    assert {case.step for case in chosen} == set(STEPS)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.simulation.coordinators import simulate_coordinators, start_in_two_steps
 
-NIGHTS = 60
+NIGHTS = 28
 SHARDS = 4
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.faults import CALM
 from tests.simulation.proxied import simulate_proxies
 
-SEEDS = 32
+SEEDS = 16
 SHARDS = 4
 
 

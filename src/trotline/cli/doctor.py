@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.held_back_view import remedy
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import (
     examples,
@@ -32,6 +33,7 @@ from trotline.rules.known_pools import KnownPools
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
     from trotline.model.inbox import InboxStatus
+    from trotline.model.job import Job
     from trotline.spider.spider import Spider
 
 OLDEST_PYTHON = (3, 11)
@@ -40,6 +42,8 @@ TOO_LITTLE_SPACE = 64 * 1024**2
 FILES_PER_SLOT = 2
 """A connection and what resolving its name takes."""
 OTHER_FILES = 64
+_MOST_JOBS = 20
+"""Unfinished jobs that are looked at, the newest first."""
 _PACKAGES = ("aiohttp", "selectolax", "can_ada", "msgspec", "xxhash", "protego", "isal", "brotli", "zstandard", "rich")
 
 
@@ -164,7 +168,10 @@ def _packages() -> Iterator[Check]:
             missing.append(f"{name}: {error}")
     for text in missing:
         yield Check(
-            what="packages", state="fail", found=text, advice="Install it again: pip install --force-reinstall trotline"
+            what="packages",
+            state="fail",
+            found=text,
+            advice="Install it again, in your clone of Trotline: pip install --force-reinstall .",
         )
     if not missing:
         from importlib.metadata import version
@@ -175,7 +182,7 @@ def _packages() -> Iterator[Check]:
             what="parquet",
             state="warn",
             found="pyarrow is not installed",
-            advice="For .parquet: pip install trotline[parquet]",
+            advice="For .parquet, in your clone of Trotline: pip install '.[parquet]'",
         )
 
 
@@ -319,9 +326,29 @@ def _notices(url: str) -> Iterator[Check]:
     try:
         for notice in wait_for(backends.notices(url)):
             yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
+        for job, held_back in wait_for(_missing(url)):
+            yield Check(what="job", state="warn", found=f"{job.id}: {held_back}", advice=remedy(held_back, job))
     except TrotlineError as error:
         # The second server of a frontier that has two.
         yield _failed("frontier", error)
+
+
+async def _missing(url: str) -> "list[tuple[Job, str]]":
+    """Unfinished jobs with tasks that their store has lost."""
+    jobs = await backends.open_jobs(url)
+    try:
+        unfinished = [job for job in await jobs.all() if job.ended_at is None]
+    finally:
+        await jobs.close()
+    found = []
+    for job in unfinished[-_MOST_JOBS:]:
+        opened = await backends.open_frontier(url, job)
+        try:
+            if missing := (await opened.console.progress()).missing:
+                found.append((job, missing))
+        finally:
+            await opened.close()
+    return found
 
 
 def _can_be_made(what: str, url: str, path: Path) -> Check:

@@ -12,7 +12,7 @@ from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import json_line
 from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.config.urls import public
+from trotline.config.urls import repeatable
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -30,7 +30,7 @@ def place_option(command: F) -> F:
 
 def where(frontier: str | None) -> str:
     """The --frontier option of a suggested command, if it was given to this one."""
-    return f" --frontier {shlex.quote(public(frontier))}" if frontier else ""
+    return f" --frontier {shlex.quote(repeatable(frontier))}" if frontier else ""
 
 
 def note_what_is_missing(spider: "Spider", frontier: str) -> None:

@@ -9,7 +9,7 @@ from trotline.model.queue_job import is_queue, own_program
 
 
 def go_on(target: Target, progress: Progress, workers: int) -> str:
-    """Empty if it is finished or running. `workers`: how many are running."""
+    """Empty if it is finished or running, or cannot. `workers`: how many are running."""
     if progress.finished_at is not None:
         return ""
     resume = same("resume", target.name)
@@ -17,7 +17,7 @@ def go_on(target: Target, progress: Progress, workers: int) -> str:
         return f"it is paused; resume: {resume}"
     if progress.state is State.CANCELLED:
         return f"it is cancelled; resume: {resume}   (waiting workers join it)"
-    if progress.leased and workers:
+    if (progress.leased and workers) or progress.missing:
         return ""
     if workers:
         return themselves(workers)

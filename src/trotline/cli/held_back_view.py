@@ -3,10 +3,15 @@
 from trotline.cli.suggested_commands import file_of, same
 from trotline.coordinator.outlook import PATIENT, outage
 from trotline.model.job import Job
+from trotline.model.queue_job import is_queue
+from trotline.rules.shelves import MISSING
 
 
 def remedy(held_back: str, job: Job) -> str:
     """What to do about it; empty if there is nothing."""
+    if held_back.startswith(MISSING):
+        again = "with another job" if is_queue(job) else same("start", file_of(job.spider), "--fresh", job=job)
+        return f"the broker has lost them, and the job cannot finish: begin anew when the rest is done: {again}"
     if outage(held_back) is None:
         return ""
     doctor = same("doctor", file_of(job.spider))

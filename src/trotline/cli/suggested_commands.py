@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trotline.cli.main import trotline
-from trotline.config.urls import public
+from trotline.config.urls import repeatable
 from trotline.model.job import Job
 from trotline.rules import redaction
 
@@ -69,5 +69,5 @@ def _carried(name: str, given: Mapping[str, Any]) -> Iterator[list[str]]:
         for each in value if isinstance(value, tuple) else (value,):
             yield [
                 flags[option],
-                public(each) if option in ("frontier", "inbox", "sink", "archive") else redaction.text(str(each)),
+                repeatable(each) if option in ("frontier", "inbox", "sink", "archive") else redaction.text(str(each)),
             ]

@@ -12,7 +12,7 @@ from trotline.cli.suggested_commands import file_in, same
 from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backends import look_command
-from trotline.config.urls import public
+from trotline.config.urls import repeatable
 from trotline.coordinator.outlook import outage
 from trotline.model.job import LaneView, State
 from trotline.model.proxy_pool import is_account_pool
@@ -257,7 +257,7 @@ def summarise(
         seconds=report.elapsed,
         **task_counts(progress),
         held_back=_held_back(report),
-        sink=public(sink),
+        sink=repeatable(sink),
         command=command,
         rejected=progress.tallies.get(REJECTED, 0),
         reasons={burial.why: burial.count for burial in report.burials},

@@ -6,11 +6,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.commands.dead_reasons import BAD_RECORD
 from trotline.config.backends import keeps_visits
-from trotline.config.urls import public
+from trotline.config.urls import repeatable
 from trotline.model.job import Job, State
 from trotline.model.queue_job import ROUTE, is_queue, is_scrapy
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
@@ -60,12 +61,12 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def also(self) -> str:
         """Options that commands about the same job need again."""
-        return f" --frontier {shlex.quote(public(self.frontier))}" if self.frontier else ""
+        return f" --frontier {shlex.quote(repeatable(self.frontier))}" if self.frontier else ""
 
     @property
     def also_to_store(self) -> str:
         """The same for commands that store rows."""
-        return self.also + (f" --sink {shlex.quote(public(self.given_sink))}" if self.given_sink else "")
+        return self.also + (f" --sink {shlex.quote(repeatable(self.given_sink))}" if self.given_sink else "")
 
     @property
     def also_to_visit(self) -> str:
@@ -138,6 +139,9 @@ def _elsewhere(facts: Facts, story: Story, where: Where) -> Iterator[str]:
 
 def _waiting(facts: Facts, where: Where) -> Iterator[str]:
     lane = facts.lane_view
+    if facts.progress.missing:
+        missing = facts.progress.missing
+        yield f"It may not come: {safe(missing, 300)}; {remedy(missing, where.job)}"
     if facts.progress.state in (State.PAUSED, State.CANCELLED):
         yield f"The job is {facts.progress.state}: nothing is handed out."
     if lane is not None:

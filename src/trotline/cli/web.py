@@ -84,7 +84,7 @@ def _serving(plan: WebPlan) -> Coroutine[Any, Any, None]:
             raise
         raise SettingsError(
             f"the web server needs the package {error.name}, which is not installed here",
-            hint="Install it: pip install 'trotline[web]'",
+            hint="Install it, in your clone of Trotline: pip install '.[web]'",
         ) from error
     return serve(plan, lambda url: _print_ready(url, plan))
 

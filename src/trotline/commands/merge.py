@@ -160,5 +160,6 @@ def _need_library(rule: MergeRule) -> None:
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"comparing texts needs the package {error.name}, which is not installed here",
-            hint="Install it: pip install 'trotline[merge]'; or merge by exact keys only: --by url,ids",
+            hint="Install it, in your clone of Trotline: pip install '.[merge]'. Or merge by exact keys only: "
+            "--by url,ids",
         ) from error

@@ -72,7 +72,8 @@ async def metrics_at(address: str, *, workers: bool = False, jobs: bool = False)
         from trotline.adapters.prometheus.exposition import CONTENT_TYPE, Exposition
     except ModuleNotFoundError as error:
         raise SettingsError(
-            "metrics need the package prometheus_client", hint="Install it: pip install 'trotline[metrics]'"
+            "metrics need the package prometheus_client",
+            hint="Install it, in your clone of Trotline: pip install '.[metrics]'",
         ) from error
     metrics = Metrics()
     exposition = Exposition(

@@ -55,6 +55,7 @@ class Queue:
     `pace`, `lanes`, `concurrency` and `slowest` are those of a spider; so are `hosts`, `include`, `exclude` and
     `max_depth`, which say what may be added (without `hosts`: any host). `hold`: a task that is not settled for so long
     is retried. `inbox`: where other programs leave tasks (`redis://...?inbox=NAME`); consumers read it, too.
+    `wait_for_job`: consumers wait if there is no unfinished job; False: their loops end.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class Queue:
         limits: Limits | None = None,
         hold: str | timedelta = "10m",
         inbox: str | None = None,
+        wait_for_job: bool = True,
     ) -> None:
         self._plan = queue_plan(
             name,
             frontier,
             hold,
             inbox,
+            wait_for_job,
             pace=pace,
             lanes=lanes,
             concurrency=concurrency,
@@ -115,11 +118,12 @@ class Queue:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """If the program fails, what it was working on counts an attempt: it may be the cause, in every restart."""
         leases, finder = self._leases, self._finder
         self._leases = self._finder = None
         await self._reading.aclose()
         if leases is not None:
-            await leases.close()
+            await leases.close(error)
         if finder is not None:
             await finder.close()
 
@@ -170,7 +174,7 @@ class Queue:
         """The next task, at the moment when it may start; None if none came within `wait` seconds (None: without
         limit), or the job has ended. A task of a host that has to be waited for takes up to a second more."""
         finder = self._open
-        found = await (finder.find_or_start() if self._plan.inbox else finder.wait(wait))
+        found = await (finder.find_or_start() if self._plan.inbox else finder.wait(wait, for_next=self._plan.waits))
         if found is None:
             return None
         if self._leases is None:
@@ -243,16 +247,14 @@ class Queue:
     # Both
 
     async def stats(self) -> Progress:
-        """The counters of the job: waiting, leased, done, dead, and by reason."""
-        finder = self._open
-        if finder.found is None:
-            return Progress(waiting=0, leased=0, done=0, dead=0)
-        return await finder.patiently(finder.found.opened.console.progress)
+        """The counters of the job, or of the last one: waiting, leased, done, dead, and by reason. `finished_at` says
+        whether it has ended."""
+        nothing = Progress(waiting=0, leased=0, done=0, dead=0)
+        return await self._open.of_newest(lambda opened: opened.console.progress(), nothing)
 
     async def announce_finish(self) -> bool:
-        """True exactly once, for one of all that took part, when the job is finished."""
-        finder = self._open
-        return finder.found is not None and await finder.patiently(finder.found.opened.frontier.announce_finish)
+        """True exactly once per finish of the job, for one of all programs that ask."""
+        return await self._open.of_newest(lambda opened: opened.frontier.announce_finish(), otherwise=False)
 
     @property
     def job(self) -> Job | None:

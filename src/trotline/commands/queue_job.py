@@ -7,22 +7,24 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from trotline.commands.queue_input import QueueInput
 from trotline.config import backends, components, settings
 from trotline.config.urls import frontier_url, inbox_url
-from trotline.errors import FrontierError, SettingsError, SpiderRefused
+from trotline.errors import SettingsError, SpiderRefused
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, LaneRules, State
 from trotline.model.queue_job import SOURCE, made_by
 from trotline.model.time import Moment, Seconds, seconds
 from trotline.ports.backend import OpenJob
+from trotline.rules.rule_differences import differences
 from trotline.spider.spider import Spider
 from trotline.spider.spider_checks import Checks
 
@@ -45,21 +47,31 @@ class JobPlan(msgspec.Struct, frozen=True):
     frontier: str
     rules: LaneRules
 
+    resumes: ClassVar[bool] = True
+    """A job that has finished without an announcement (a crash at its end) is joined: what comes in reopens it."""
+
 
 class QueuePlan(JobPlan, frozen=True):
     """The settings of a queue, checked."""
 
+    resumes: ClassVar[bool] = False
+    """Few programs ask for the announcement: what has finished has ended."""
     hold: Seconds
     inbox: str
     """Where other programs leave tasks; empty: there is none."""
+    waits: bool
+    """Consumers wait for the next job, if there is none that is unfinished."""
     input: QueueInput
 
 
-def queue_plan(name: str, frontier: str | None, hold: Any, inbox: str | None, **arguments: Any) -> QueuePlan:
+def queue_plan(
+    name: str, frontier: str | None, hold: Any, inbox: str | None, wait_for_job: Any = True, **arguments: Any
+) -> QueuePlan:
     """`arguments`: those of a spider. SettingsError says what is wrong."""
     try:
         spider = Spider(name, robots=False, **arguments)
-        held = _length(Checks(f"spider {name!r}"), hold)
+        checks = Checks(f"spider {name!r}")
+        held, waits = _length(checks, hold), checks.instance("wait_for_job", wait_for_job, bool)
     except SpiderRefused as error:
         raise SettingsError(error.what.replace("spider", "queue", 1), hint=error.hint) from error
     rules = msgspec.structs.replace(spider.rules, source=SOURCE)
@@ -69,6 +81,7 @@ def queue_plan(name: str, frontier: str | None, hold: Any, inbox: str | None, **
         rules,
         held,
         _url(inbox, inbox_url) if inbox else "",
+        waits,
         QueueInput(components.open_gate(spider), spider.retries),
     )
 
@@ -119,8 +132,11 @@ class JobFinder:
         self._lock = asyncio.Lock()
         self._outage = OutageLog(log)
         self.found: QueueJob | None = None
+        self.last: Job | None = None
+        """The newest job of this name, also if it has ended."""
         self._ended = False
-        """The last job of this name has ended, and nothing was added since."""
+        """It has ended, and nothing was added since."""
+        self._waits = False
 
     @property
     def ended(self) -> bool:
@@ -139,18 +155,41 @@ class JobFinder:
                 self.found = self._checked(await self._elected())
             return self.found
 
-    async def wait(self, within: Seconds | None) -> QueueJob | None:
-        """None: the last job has ended, or nothing was added in time."""
+    async def wait(self, within: Seconds | None, *, for_next: bool = True) -> QueueJob | None:
+        """None: nothing was added in time; or, if it does not wait `for_next`, there is no unfinished job."""
         clock = asyncio.get_running_loop().time
         until = None if within is None else clock() + within
-        while self.found is None and not self._ended:
+        while self.found is None:
             await self.patiently(self.look)
             left = _LOOK_EVERY if until is None else until - clock()
-            if self.found is None and not self._ended:
-                if left <= 0:
+            if self.found is None:
+                if left <= 0 or not for_next:
                     return None
+                self._report_waiting()
                 await asyncio.sleep(min(_LOOK_EVERY, left))
         return self.found
+
+    def _report_waiting(self) -> None:
+        if self._waits:
+            return
+        self._waits = True
+        past = f"{self.last.id} has ended" if self.last is not None else "nothing was added yet"
+        log.warning(
+            "queue.waiting queue %r: %s; waiting for the next job, which the next add starts (to end instead: "
+            "wait_for_job=False)", self._plan.name, past,
+        )  # fmt: skip
+
+    async def of_newest(self, ask: Callable[[OpenJob], Awaitable[T]], otherwise: T) -> T:
+        """The answer of the newest job, also if it has ended; `otherwise`, if there was none."""
+        if self.found is not None:
+            return await self.patiently(partial(ask, self.found.opened))
+        if self.last is None:
+            return otherwise
+        opened = await backends.open_frontier(self._plan.frontier, self.last)
+        try:
+            return await self.patiently(partial(ask, opened))
+        finally:
+            await opened.close()
 
     async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         """Retry while the server is unreachable; a file that cannot be written stays so until a person acts."""
@@ -158,22 +197,16 @@ class JobFinder:
         return await until_reachable(call, self._outage.report, within=within)
 
     async def close(self) -> None:
-        if self.found is None:
-            return
-        try:
-            # Exactly one of all that took part gets True here or in `Queue.announce_finish`.
-            await self.found.opened.frontier.announce_finish()
-        except FrontierError as error:
-            log.warning("queue.trouble the end of %s is not announced yet: %s", self._plan.name, error.what)
-        finally:
+        """The finish is not announced: that is for the program that asks for it."""
+        if self.found is not None:
             await self.found.opened.close()
 
     def _checked(self, found: Found) -> Found:
-        if found is not None and found.opened.job.rules != self._plan.rules:
+        if found is not None and (others := differences(found.opened.job.rules, self._plan.rules)):
             log.warning(
-                "queue.other_rules %s was started with another pace or other limits, which are in force until it ends",
-                found.opened.job.id,
-            )
+                "queue.other_rules %s was started with other settings, which are in force until it ends: %s",
+                found.opened.job.id, "; ".join(others),
+            )  # fmt: skip
         return found
 
     async def _elected(self) -> QueueJob:
@@ -200,11 +233,12 @@ class JobFinder:
         finally:
             await jobs.close()
         found = await self._joinable(latest) if latest is not None else None
+        self.last = latest
         self._ended = latest is not None and found is None
         return found
 
     async def _joinable(self, job: Job) -> QueueJob | None:
-        """None: it has ended. One that finished without an announcement is joined: what comes in reopens it."""
+        """None: it has ended."""
         if job.announced:
             return None
         if made_by(job.rules) != (ours := made_by(self._plan.rules)):
@@ -213,10 +247,15 @@ class JobFinder:
                 hint=f"Give one of them another name, or end that job: trotline cancel {job.id}",
             )
         found = await self._open(job)
-        if (await found.opened.console.progress()).state is State.CANCELLED:
+        if await self._is_over(found.opened):
             await found.opened.close()
             return None
         return found
+
+    async def _is_over(self, opened: OpenJob) -> bool:
+        if not self._plan.resumes:
+            return await opened.frontier.finished()
+        return (await opened.console.progress()).state is State.CANCELLED
 
     async def _started(self) -> QueueJob:
         jobs = await backends.open_jobs(self._plan.frontier)
@@ -224,7 +263,7 @@ class JobFinder:
             job = await jobs.start(self._plan.name, self._plan.rules)
         finally:
             await jobs.close()
-        self._ended = False
+        self.last, self._ended = job, False
         return await self._open(job)
 
     async def _open(self, job: Job) -> QueueJob:

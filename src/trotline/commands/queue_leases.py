@@ -8,7 +8,8 @@ import random
 from socket import gethostname
 
 from trotline.commands.queue_settle import SettleBatches
-from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, LeaseLost
+from trotline.commands.queue_task import QueueTask, reason
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, LeaseLost, TrotlineError
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Lease, Settled, Settlement
@@ -157,8 +158,9 @@ class Leases:
             )
         return "Another worker has it: this one was taken for dead, or its job was changed by an operator."
 
-    async def close(self) -> None:
-        """Give everything back at once, with no attempt counted."""
+    async def close(self, error: BaseException | None = None) -> None:
+        """Give everything back at once. `error`: of the program, if it has failed; what was handed out to it then
+        counts an attempt, all else none."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -166,7 +168,21 @@ class Leases:
         self._ended.set()
         # If the server is unreachable, our leases return when our heartbeat stops.
         with contextlib.suppress(FrontierUnreachable, FrontierGone):
+            if error is not None and _is_the_programs(error):
+                await self._fail_held(error)
             await self._frontier.leave(self.worker)
+
+    async def _fail_held(self, error: BaseException) -> None:
+        held = list(self._held.values())
+        for start in range(0, len(held), MOST_AT_ONCE):
+            some = [(lease, reason(error, QueueTask(lease, since))) for lease, since in held[start:][:MOST_AT_ONCE]]
+            ends = [Settlement(lease, failed(lease, why, Kind.BROKEN, None, self._chance)) for lease, why in some]
+            await self._frontier.settle(self.worker, ends)
+        if held:
+            log.warning(
+                "queue.failed the program ended with %s: %d %s in its hands, and counts an attempt",
+                type(error).__name__, len(held), "task was" if len(held) == 1 else "tasks were",
+            )  # fmt: skip
 
     # Leasing
 
@@ -261,6 +277,13 @@ class Leases:
             await self._frontier.settle(self.worker, [Settlement(lease, outcome)])
             self._forget(lease)
             log.warning("queue.overdue %s was %s, since %.0f s", redaction.url(lease.task.url), why, now - since)
+
+
+def _is_the_programs(error: BaseException) -> bool:
+    """Not one of the frontier, nor an order to stop (KeyboardInterrupt, CancelledError, SystemExit)."""
+    if isinstance(error, BaseExceptionGroup):
+        _, error = error.split(TrotlineError)  # type: ignore[assignment]
+    return isinstance(error, Exception) and not isinstance(error, TrotlineError)
 
 
 def failed(lease: Lease, why: str, kind: Kind, after: Seconds | None, chance: random.Random) -> Outcome:

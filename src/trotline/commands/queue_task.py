@@ -49,8 +49,14 @@ class QueueTask(msgspec.Struct, frozen=True):
 
     @property
     def attempt(self) -> int:
-        """Attempts spent before this one: 0 for the first."""
+        """Attempts spent before this one: 0 for the first. Those of workers that died count, and are not limited by
+        `max_retries`."""
         return self.lease.task.attempt
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """A `retry` would bury it."""
+        return self.attempt >= self.max_retries
 
     @property
     def max_retries(self) -> int:

@@ -7,6 +7,7 @@ import msgspec
 
 from trotline.errors import SettingsError
 from trotline.model.job import Budget, Job, State
+from trotline.model.queue_job import has_ended
 from trotline.model.time import Seconds
 from trotline.ports.console import Console
 
@@ -45,7 +46,7 @@ class Steered(msgspec.Struct, frozen=True, kw_only=True):
 
 async def steer(console: Console, job: Job, verb: Verb, lane: str | None = None) -> Steered:
     """SettingsError if the job is finished, or has no task in the lane."""
-    if lane is None and job.announced:
+    if lane is None and (job.announced or has_ended(job)):
         raise SettingsError(f"{job.id} is finished", hint="See which jobs are not: trotline jobs")
     if lane is not None and verb is not Verb.RESUME:
         await _check_lane(console, job, lane)

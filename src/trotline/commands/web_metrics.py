@@ -13,6 +13,7 @@ def web_metrics(figures: Callable[[], WebFigures]) -> tuple[Callable[[], bytes],
         from trotline.adapters.prometheus.exposition import CONTENT_TYPE, Exposition
     except ModuleNotFoundError as error:
         raise SettingsError(
-            "metrics need the package prometheus_client", hint="Install it: pip install 'trotline[metrics]'"
+            "metrics need the package prometheus_client",
+            hint="Install it, in your clone of Trotline: pip install '.[metrics]'",
         ) from error
     return Exposition(version=version("trotline"), web=figures).text, CONTENT_TYPE

@@ -171,7 +171,7 @@ def _installed(url: str) -> Iterator[None]:
             raise
         raise SettingsError(
             f"{backend.name} needs the package {error.name}, which is not installed here",
-            hint=f"Install it: pip install 'trotline[{backend.extra}]'",
+            hint=f"Install it, in your clone of Trotline: pip install '.[{backend.extra}]'",
         ) from error
 
 

@@ -167,7 +167,8 @@ def check_tracer(url: str) -> None:
     """SettingsError if its library is missing: the worker processes that need it would end one after another."""
     if url and find_spec("opentelemetry") is None:
         raise SettingsError(
-            "traces need the package opentelemetry-sdk", hint="Install it: pip install 'trotline[otel]'"
+            "traces need the package opentelemetry-sdk",
+            hint="Install it, in your clone of Trotline: pip install '.[otel]'",
         )
 
 

@@ -9,6 +9,9 @@ from trotline.rules import redaction
 from trotline.rules.backend_urls import split
 
 _PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=(?!(?:env|file):)[^&]", re.IGNORECASE)
+_WITH_USERS = ("postgres", "redis", "amqp")
+"""Schemes whose URLs name a user that is needed again."""
+_USER = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 
 
 def frontier_url(text: Any) -> str:
@@ -66,6 +69,17 @@ def public(url: str) -> str:
     """The URL as it may be shown: no user name, no password, no value of a secret query key."""
     # A place on a server, with any characters in its password; in the path of a file an @ is a letter like any other.
     return redaction.place(url) if "://" in url else redaction.url(url)
+
+
+def repeatable(url: str) -> str:
+    """As `public`, for a command that is typed again: with the name of the user, and never with the password."""
+    scheme, mark, rest = url.partition("://")
+    user, colon, _ = rest.rpartition("@")[0].partition(":")
+    named = mark and scheme.startswith(_WITH_USERS) and _USER.fullmatch(user) and redaction.text(user) == user
+    # Before the @ of a Redis there may be a password alone, by mistake.
+    if not named or not (colon or scheme.startswith("postgres")):
+        return public(url)
+    return public(url).replace("://", f"://{user}@", 1)
 
 
 def shown(url: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 
 import msgspec
 
+from trotline.frontier.missing_parcels import MissingParcels
 from trotline.frontier.pump import Pump
 from trotline.model.job import (
     Budget,
@@ -40,7 +41,7 @@ def brokered(opened: OpenBooks, broker: Broker) -> OpenJob:
     pump = Pump(opened.books, broker, opened.frontier)
     opened.set_supply(pump.supply)
     return OpenJob(
-        opened.job, BrokeredFrontier(opened.frontier, pump), BrokeredConsole(opened.console, opened.books, pump)
+        opened.job, BrokeredFrontier(opened.frontier, pump), BrokeredConsole(opened.console, opened.books, pump, broker)
     )
 
 
@@ -127,13 +128,17 @@ class BrokeredFrontier:
 class BrokeredConsole:
     """The console of the books. What waits on the shelves is counted there, but not listed."""
 
-    def __init__(self, console: Console, books: Books, pump: Pump) -> None:
+    def __init__(self, console: Console, books: Books, pump: Pump, broker: Broker) -> None:
         self._console = console
         self._books = books
         self._pump = pump
+        self._missing = MissingParcels(books, broker)
 
     async def progress(self) -> Progress:
-        return await self._console.progress()
+        found = await self._console.progress()
+        waits = found.finished_at is None and found.waiting > 0
+        # What the books say of it is for views that do not know of the broker.
+        return msgspec.structs.replace(found, missing=await self._missing.look() if waits else "")
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         return await self._console.lanes(limit)

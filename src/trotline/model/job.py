@@ -133,6 +133,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator wants of the job."""
     seen: str = ""
     """A note if URLs are not remembered exactly, or not per job; see `Memory`."""
+    missing: str = ""
+    """What is counted as waiting and cannot come, as a broker has lost it; empty if nothing is known of."""
     budget: Budget = Budget()
 
     @property

@@ -15,6 +15,11 @@ def is_queue(job: Job) -> bool:
     return job.rules.source in (SOURCE, SCRAPY)
 
 
+def has_ended(job: Job) -> bool:
+    """A job of a `Queue` that is finished has ended: programs need not ask for the announcement."""
+    return job.rules.source == SOURCE and job.finished_at is not None
+
+
 def is_scrapy(job: Job) -> bool:
     return job.rules.source == SCRAPY
 

@@ -70,6 +70,8 @@ _SEED_NAMES = {
     "max_retries": "retries",
     "proxy_pool": "pool",
 }
+_STATE = {"hops", "throttled", "blocked_by", "first_url", "client"}
+"""What exported tasks have, and no producer writes."""
 _ALWAYS_SHOWN = {"url", "route", "depth", "attempt", "retries"}
 SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
 
@@ -89,7 +91,7 @@ def from_seed(data: dict[str, Any]) -> Task:
     fields.setdefault("route", "")
     unknown = set(fields) - set(_FIELDS)
     if unknown:
-        raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are v, task_id, {', '.join(seed_names())}")
+        raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are v, task_id, {', '.join(_written())}")
     try:
         return msgspec.convert({_SHORT[name]: value for name, value in fields.items()}, Task)
     except msgspec.ValidationError as error:
@@ -130,6 +132,10 @@ def to_seed(task: Task) -> dict[str, Any]:
         # It was given as a number.
         shown["site_id"] = int(task.site)
     return shown
+
+
+def _written() -> list[str]:
+    return [name for name in seed_names() if name not in _STATE]
 
 
 def seed_names() -> list[str]:

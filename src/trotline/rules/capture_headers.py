@@ -1,6 +1,7 @@
 """Headers as they are archived: without the values of secrets."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from trotline.model.secret import HIDDEN, without_secrets
 from trotline.rules import redaction
@@ -8,6 +9,8 @@ from trotline.rules import redaction
 Pairs = tuple[tuple[str, str], ...]
 
 _WITH_URLS = frozenset({"location", "content-location", "refresh", "link", "referer"})
+_HARMLESS = frozenset({"www-authenticate", "proxy-authenticate", "access-control-allow-credentials"})
+"""They ask for a secret, or speak of one, and have none."""
 
 
 def redacted_request(pairs: Iterable[tuple[str, str]]) -> Pairs:
@@ -18,6 +21,11 @@ def redacted_request(pairs: Iterable[tuple[str, str]]) -> Pairs:
 
 
 def redacted_response(pairs: Pairs) -> Pairs:
+    if not any(_is_special(name) for name, _ in pairs):
+        # Most responses: one look for known secrets instead of one per header.
+        text = "\n".join([value for _, value in pairs])
+        if without_secrets(text) == text:
+            return pairs
     return tuple([(name, _value(name, value)) for name, value in pairs])
 
 
@@ -28,10 +36,10 @@ def _value(name: str, value: str) -> str:
         return f"{cookie.partition('=')[0]}={HIDDEN}{mark}{attributes}"
     if name in _WITH_URLS:
         return redaction.text(value)
-    if redaction.is_secret_header(name) and name not in _HARMLESS:
-        return HIDDEN
-    return without_secrets(value)
+    return HIDDEN if _is_special(name) else without_secrets(value)
 
 
-_HARMLESS = frozenset({"www-authenticate", "proxy-authenticate", "access-control-allow-credentials"})
-"""They ask for a secret, or speak of one, and have none."""
+@lru_cache(maxsize=1024)
+def _is_special(name: str) -> bool:
+    """Has it a secret, or a URL?"""
+    return name in _WITH_URLS or (redaction.is_secret_header(name) and name not in _HARMLESS)

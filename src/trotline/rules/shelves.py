@@ -35,3 +35,14 @@ def order(shelf: str) -> tuple[int, bool]:
     """Sorts shelves: sooner bands first, and the main shelf of a band before its overflows."""
     group, _, number = shelf.rpartition("b")
     return int(number) if number.isdecimal() else len(BANDS) + 1, group.endswith(".") is False
+
+
+MISSING = "the books count "
+"""How `missing` begins."""
+
+
+def missing(tasks: int, shelves: int, place: str) -> str:
+    """For operators: these tasks do not come."""
+    queues = "a shelf whose queue" if shelves == 1 else f"{shelves:,} shelves whose queues"
+    verb = "is" if shelves == 1 else "are"
+    return f"{MISSING}{tasks:,} {'task' if tasks == 1 else 'tasks'} on {queues} at {place} {verb} empty"

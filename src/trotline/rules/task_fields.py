@@ -147,9 +147,28 @@ def meta(value: Any) -> dict[str, Any]:
     if value and not _comes_back(value):
         raise InvalidValue(
             "a dict of plain values (text, numbers, lists, dicts with text as names), nested at most "
-            f"{DEEPEST_META} deep, {LARGEST_META:,} bytes in all"
+            f"{DEEPEST_META} deep, {LARGEST_META:,} bytes in all{_culprit(value)}"
         )
     return value if type(value) is dict else dict(value)
+
+
+def _culprit(value: dict[Any, Any]) -> str:
+    """The first value inside that cannot be stored, and where; empty if it is not one alone."""
+    place, here = "", value
+    for _ in range(DEEPEST_META):
+        inside: list[tuple[Any, Any]] = []
+        if isinstance(here, dict):
+            inside = list(here.items())
+        elif isinstance(here, list | tuple):
+            inside = list(enumerate(here))
+        bad = next(((name, one) for name, one in inside if not _comes_back({"": one})), None)
+        if bad is None:
+            break
+        place, here = f"{place}[{shown(bad[0])}]", bad[1]
+    if not place:
+        return ""
+    large = "; integers are from -2^63 to 2^64-1" if isinstance(here, int) else ""
+    return f" ({place} is {shown(here)}{large})"
 
 
 def _comes_back(value: dict[Any, Any]) -> bool:

@@ -29,6 +29,8 @@ LEAST_REVISIT = 256
 """Smaller bodies are stored again: a reference would take as much."""
 
 _LEVEL = 2
+_FAST = 0
+"""Of requests: a few hundred bytes."""
 _STEP = 16 * 1024
 _END = b"\r\n\r\n"
 _CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -87,6 +89,7 @@ def encode(capture: Capture, known: Mapping[str, First]) -> Written:
         },
         _request_head(capture),
         b"",
+        _FAST,
     )
     mime = next((value for name, value in capture.headers if name == "content-type"), "")
     entry = _entry(capture, digest, mime.partition(";")[0].strip().lower(), len(response), is_revisit=first is not None)
@@ -140,11 +143,11 @@ def _ascii(value: dict[str, Any]) -> str:
     return encoded.decode() if encoded.isascii() else json.dumps(msgspec.to_builtins(value))
 
 
-def _record(kind: str, fields: Mapping[str, str], head: bytes, body: bytes) -> bytes:
+def _record(kind: str, fields: Mapping[str, str], head: bytes, body: bytes, level: int = _LEVEL) -> bytes:
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
     start = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{lines}Content-Length: {len(head) + len(body)}\r\n\r\n"
     plain = b"".join((start.encode(), head, body, _END))
-    packed: bytes = igzip_lib.compress(plain, _LEVEL, igzip_lib.COMP_GZIP)
+    packed: bytes = igzip_lib.compress(plain, level, igzip_lib.COMP_GZIP)
     return packed
 
 
@@ -167,6 +170,8 @@ def _request_head(capture: Capture) -> bytes:
 
 
 def _lines(pairs: list[tuple[str, str]]) -> str:
+    if "".join([name + value for name, value in pairs]).isprintable():
+        return "".join([f"{name}: {value}\r\n" for name, value in pairs])
     return "".join([f"{_line(name)}: {_line(value)}\r\n" for name, value in pairs])
 
 

@@ -47,7 +47,8 @@ def markdown_of(page: Page) -> str | None:
     try:
         from html_to_markdown import ConversionOptions, convert
     except ImportError as error:
-        hint = "Install it: pip install 'trotline[markdown]'. Or leave markdown out: --fields title,text,links"
+        install = "Install it, in your clone of Trotline: pip install '.[markdown]'"
+        hint = f"{install}. Or leave markdown out: --fields title,text,links"
         raise MarkdownMissing(
             "markdown needs the package html-to-markdown, which is not installed here", hint=hint
         ) from error

@@ -16,6 +16,7 @@ from trotline.model.secret import Secret
 from trotline.model.time import Seconds, seconds
 from trotline.rules import content_types, pool_names, schedules
 from trotline.rules.archive_choice import ArchiveChoice
+from trotline.rules.client_headers import client_header
 from trotline.rules.route_queues import MOST_QUEUES
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
@@ -114,6 +115,9 @@ class Checks:
                     f"the value of {shown(name)} in {field} is not a text in one line, or its name is not",
                     "Names and values are texts without line breaks; a value may be Secret.env(...).",
                 )
+        if field == "headers" and (name := client_header(given)):
+            hint = "Leave it out: the client sets it for each request, from its URL and body."
+            raise self.refuse(f"headers has {name!r}, which belongs to the HTTP client", hint)
         return dict(given)
 
     def names(self, field: str, given: Any) -> tuple[str, ...]:
@@ -194,7 +198,7 @@ class Checks:
     def package(self, what: str, package: str, extra: str) -> None:
         if find_spec(package) is None:
             said = f"{what} needs the package {package}, which is not installed here"
-            raise self.refuse(said, f"Install it: pip install 'trotline[{extra}]'")
+            raise self.refuse(said, f"Install it, in your clone of Trotline: pip install '.[{extra}]'")
 
     def archive(self, field: str, given: Any) -> ArchiveChoice:
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 _MISSING = "page.xpath needs the packages lxml and cssselect, which are not installed here"
-_INSTALL = "Install them: pip install 'trotline[xpath]'. Or use page.css, which needs nothing."
+_INSTALL = "Install them, in your clone of Trotline: pip install '.[xpath]'. Or use page.css, which needs nothing."
 _XML = re.compile(r"(?:application|text)/(?:xml|[\w.+-]+\+xml)\b", re.IGNORECASE)
 _LIMIT = "ERR_RESOURCE_LIMIT"
 

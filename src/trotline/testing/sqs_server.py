@@ -45,6 +45,9 @@ class SqsServer:
         """Without books."""
         return f"sqs://{REGION}/test?endpoint={self.endpoint}"
 
+    def inbox_url(self, name: str) -> str:
+        return f"sqs://{REGION}?endpoint={self.endpoint}&inbox={name}"
+
     @property
     def pid(self) -> int:
         assert self._process is not None, "the server is not running"

@@ -16,11 +16,14 @@ from aiohttp import web
 
 from trotline.model.time import Seconds
 from trotline.web.errors import Refused, problem, refusal
-from trotline.web.route_table import SSE, Call
+from trotline.web.route_table import SSE, Call, Role
+from trotline.web.sessions import Who
 
 EVERY: Seconds = 1.0
 MOST_STREAMS = 200
 """In all."""
+FOR_OPERATORS = 20
+"""Of these: streams that those who may only look cannot take."""
 MOST_OF_A_SESSION = 10
 BLOCKED: Seconds = 10.0
 """A viewer that takes nothing for so long is dropped."""
@@ -97,7 +100,7 @@ class Feeds:
             feed.wake()
 
     async def stream(self, call: Call, subject: str, compute: Compute) -> web.StreamResponse:
-        self._enter(call.who.session)
+        self._enter(call.who)
         feed = self._feeds.get(subject)
         if feed is None:
             feed = self._feeds[subject] = _Feed(compute)
@@ -131,9 +134,11 @@ class Feeds:
                 async with asyncio.timeout(_LOOK_EVERY):
                     await changed.wait()
 
-    def _enter(self, session: str) -> None:
-        if self.streams >= MOST_STREAMS:
-            raise Refused(503, f"{MOST_STREAMS} streams are open already", hint="Close some, or poll instead.")
+    def _enter(self, who: Who) -> None:
+        session = who.session
+        most = MOST_STREAMS if who.role is Role.OPERATE else MOST_STREAMS - FOR_OPERATORS
+        if self.streams >= most:
+            raise Refused(503, f"{most} streams are open already", hint="Close some, or poll instead.")
         if session and self._of_session[session] >= MOST_OF_A_SESSION:
             raise Refused(429, f"this session has {MOST_OF_A_SESSION} streams already", hint="Close a tab.")
         self.streams += 1

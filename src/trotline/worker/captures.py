@@ -19,6 +19,7 @@ from trotline.worker.finished_visit import FinishedVisit
 
 NO_RESPONSE = "not archived: no response"
 KNOWN = f"not archived: {FROM_ARCHIVE}"
+STORED_FILE = "not archived: a download, which is stored as a file"
 SITEMAP = "not archived: a sitemap"
 
 
@@ -37,6 +38,8 @@ class Captures:
         kept = tuple(self._artifact(visit.lease, number, one) for number, one in enumerate(visit.kept))
         if isinstance(answer, Failure):
             return msgspec.structs.replace(visit, captures=kept, kept=(), archive=NO_RESPONSE)
+        if answer.file is not None:
+            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=STORED_FILE)
         if FROM_ARCHIVE in answer.notes:
             return msgspec.structs.replace(visit, captures=kept, kept=(), archive=KNOWN)
         task = visit.lease.task

@@ -15,7 +15,7 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.rules.verdicts import judge
 from trotline.rules.warc import TOO_LARGE
-from trotline.spider import harvest
+from trotline.spider import harvest, hook_calls
 from trotline.spider.page import Page
 from trotline.spider.spider import Spider
 
@@ -47,6 +47,11 @@ class Reparse:
         if verdict.kind is not Kind.OK:
             raise NotRead(f"{verdict.kind.value} pages")
         seen = Page(task, page.answer, route, _text(page.about.get("account")))
+        if self._spider.hooks.after_answer:
+            hooked = hook_calls.after_answer(self._spider.hooks.after_answer, seen)
+            if isinstance(hooked, str):
+                raise NotRead(hooked)
+            seen = hooked
         if self._spider.blocked and (why := self._spider.says_blocked(seen)):
             raise NotRead(f"blocked pages ({why})")
         if route.is_async:

@@ -252,7 +252,7 @@ class Supervisor:
             self.stop()
 
     async def _beat(self) -> None:
-        """A child without work since its last heartbeat has every second one: it holds no lease, so none is lost."""
+        """A child that did nothing since its last heartbeat skips one: it holds no lease, so none is lost."""
         worked: dict[str, Seconds | None] = {}
         while True:
             for child in self.children:

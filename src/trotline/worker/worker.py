@@ -41,6 +41,8 @@ IDLE_WAIT: Seconds = 15.0
 """of a worker that has nothing to do: twice as long each time, up to this."""
 GATHER: Seconds = 0.005
 """A free slot waits this long for others, so that one call leases for all of them."""
+ASK_AGAIN = 6
+"""Of so many calls that waited in vain, two are followed by the question whether the job is finished."""
 HOLDS_EVERY: Seconds = 10.0
 """Interval at which the frontier gets the list of our leases;"""
 HOLDS_NONE_EVERY: Seconds = 300.0
@@ -73,8 +75,9 @@ class Worker:
         self._rate = 0.0
         self._wait = LEASE_WAIT
         """Of the next `lease` call that waits; longer than LEASE_WAIT: there was nothing to do."""
-        self._waited_in_vain = False
-        """The last `lease` call waited as long as it may: so the job was not finished."""
+        self._in_vain = 0
+        """Calls in a row that waited as long as they may. A frontier ends the wait when the job is finished, or is
+        asked now and then."""
         self._asking = False
         """A `lease` call without a wait is under way, or about to be."""
         self._unreachable = ""
@@ -185,7 +188,7 @@ class Worker:
                 room = min(budget, self._room())
             await self._report_held()
             leases = await self._lease_or_starve(min(room, self._policy.batch))
-            if not leases and not self._waited_in_vain and await self._finished():
+            if not leases and self._in_vain % ASK_AGAIN < 2 and await self._finished():
                 return
             self._leased += len(leases)
             self._held.update(lease.token for lease in leases)
@@ -193,8 +196,9 @@ class Worker:
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
         leases = await self._lease(limit, 0.0) if self._wait == LEASE_WAIT else []
-        self._asking = self._waited_in_vain = False
+        self._asking = False
         if leases:
+            self._in_vain = 0
             return leases
         clock = asyncio.get_running_loop().time
         self._committer.starve(True)
@@ -202,8 +206,8 @@ class Worker:
             since = clock()
             leases = await self._lease(limit, self._wait)
             idle = not leases and not self._busy and not len(self._start_queue) and not self._held
-            self._waited_in_vain = idle and clock() - since >= self._wait
-            self._wait = min(IDLE_WAIT, 2 * self._wait) if self._waited_in_vain else LEASE_WAIT
+            self._in_vain = self._in_vain + 1 if idle and clock() - since >= self._wait else 0
+            self._wait = min(IDLE_WAIT, 2 * self._wait) if self._in_vain else LEASE_WAIT
             return leases
         finally:
             self._committer.starve(False)

@@ -5,7 +5,7 @@ import json
 import sqlite3
 from pathlib import Path
 
-from tests.unit.cli.test_commands import FRONTIER, Call, call, job  # noqa: F401 - fixtures
+from tests.unit.cli.conftest import FRONTIER, Call
 from trotline.config.backends import open_frontier, open_jobs
 from trotline.model.job import State
 from trotline.testing.frontier_contract import client
@@ -22,7 +22,7 @@ async def end(name: str) -> None:
     await frontier.close()
 
 
-def test_a_job_that_has_not_ended_is_forgotten_only_by_force(call: Call, job: str) -> None:  # noqa: F811
+def test_a_job_that_has_not_ended_is_forgotten_only_by_force(call: Call, job: str) -> None:
     code, _, said = call("jobs", "--forget", job)
     assert code != 0
     assert "has not ended: 1 of its tasks" in said
@@ -34,13 +34,13 @@ def test_a_job_that_has_not_ended_is_forgotten_only_by_force(call: Call, job: st
     assert job not in call("jobs")[1]
 
 
-def test_a_cancelled_job_is_forgotten_by_name(call: Call, job: str) -> None:  # noqa: F811
+def test_a_cancelled_job_is_forgotten_by_name(call: Call, job: str) -> None:
     asyncio.run(end(job))
     code, said, _ = call("jobs", "--forget", job, "--json")
     assert (code, json.loads(said)) == (0, {"event": "forgotten", "job": job, "spider": "shop"})
 
 
-def test_jobs_are_forgotten_by_age(call: Call, job: str) -> None:  # noqa: F811
+def test_jobs_are_forgotten_by_age(call: Call, job: str) -> None:
     asyncio.run(end(job))
     assert job not in call("jobs", "--older-than", "1d")[1]
     assert "no such job" in call("jobs", "--forget", "--older-than", "1d")[1]
@@ -49,7 +49,7 @@ def test_jobs_are_forgotten_by_age(call: Call, job: str) -> None:  # noqa: F811
     assert job not in call("jobs")[1]
 
 
-def test_all_jobs_are_not_forgotten_by_a_missing_word(call: Call, job: str) -> None:  # noqa: F811
+def test_all_jobs_are_not_forgotten_by_a_missing_word(call: Call, job: str) -> None:
     for words, said in (
         (["--forget"], "would forget every job"),
         (["--forget", "shop-99"], "no job 'shop-99'"),
@@ -62,7 +62,7 @@ def test_all_jobs_are_not_forgotten_by_a_missing_word(call: Call, job: str) -> N
     assert job in call("jobs")[1]
 
 
-def test_whoever_starts_a_job_clears_old_ones_away(call: Call, job: str) -> None:  # noqa: F811
+def test_whoever_starts_a_job_clears_old_ones_away(call: Call, job: str) -> None:
     asyncio.run(end(job))
     with sqlite3.connect(FRONTIER.removeprefix("sqlite:")) as db:
         db.execute("UPDATE job SET state_at = state_at - 15 * 86400")

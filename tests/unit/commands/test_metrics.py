@@ -19,4 +19,4 @@ async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SettingsError) as refused:
         async with metrics_at("127.0.0.1:1", workers=True):
             raise AssertionError("it cannot be served")
-    assert "pip install 'trotline[metrics]'" in refused.value.hint
+    assert "pip install '.[metrics]'" in refused.value.hint

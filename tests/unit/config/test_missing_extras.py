@@ -14,5 +14,5 @@ async def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(SettingsError) as caught:
         await open_jobs("redis://:secret@nowhere/0")
-    assert "trotline[redis]" in caught.value.hint
+    assert "'.[redis]'" in caught.value.hint
     assert "secret" not in str(caught.value)

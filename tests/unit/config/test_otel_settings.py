@@ -56,7 +56,7 @@ def test_a_missing_extra_is_named_before_worker_processes_start(monkeypatch: pyt
     components.check_tracer("")
     with pytest.raises(SettingsError) as refused:
         components.check_tracer("http://c:4318/v1/traces")
-    assert "pip install 'trotline[otel]'" in refused.value.hint
+    assert "pip install '.[otel]'" in refused.value.hint
 
 
 def test_without_metrics_and_traces_their_libraries_are_not_loaded():

@@ -28,6 +28,13 @@ def test_every_field_of_a_task_is_checked(field):
         task_fields.task(msgspec.structs.replace(PLAIN, **{field: invalid}))
 
 
+def test_the_value_of_meta_that_cannot_be_stored_is_named_with_its_place():
+    with pytest.raises(InvalidValue, match=r"\['rows'\]\[1\] is 10{20}; integers are from"):
+        task_fields.meta({"name": "tea", "rows": [1, 10**20]})
+    with pytest.raises(InvalidValue, match=r"in all$"):
+        task_fields.meta({str(n): "x" * 1000 for n in range(2000)})
+
+
 def test_a_plain_task_is_returned_as_it_is():
     assert task_fields.task(PLAIN) is PLAIN
 

@@ -57,4 +57,4 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
     monkeypatch.setitem(sys.modules, "wreq", None)
     with pytest.raises(SpiderRefused, match="needs the package wreq") as refused:
         Spider("s", client="browser")
-    assert refused.value.hint == "Install it: pip install 'trotline[browser]'"
+    assert refused.value.hint == "Install it, in your clone of Trotline: pip install '.[browser]'"

@@ -74,6 +74,8 @@ def test_a_pace_below_the_usual_slowest_is_not_sped_up():
         ({"include": ["("]}, "regular expression"),
         ({"headers": {"x": "a\nb"}}, "headers"),
         ({"headers": ["x"]}, "headers"),
+        ({"headers": {"Host": "other.example"}}, "'Host', which belongs to the HTTP client"),
+        ({"headers": {"transfer-encoding": "chunked"}}, "belongs to the HTTP client"),
         ({"cookies": {"x": 1}}, "cookies"),
         ({"blocked": [3]}, "blocked"),
         ({"give_up": 30}, "give_up"),

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.unit.web.conftest import VIEW, Client, Folder, Serving
+from tests.unit.web.conftest import OPERATE, VIEW, Client, Folder, Serving
 from trotline.config import backends
 from trotline.model.job import State
 from trotline.model.secret import Secret
@@ -74,15 +74,19 @@ async def test_many_viewers_cost_one_computation_a_second(server: Client, monkey
 async def test_streams_are_limited_in_all_and_by_session(
     serving: Serving, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "MOST_STREAMS", 4)
+    monkeypatch.setattr(feeds, "MOST_STREAMS", 5)
+    monkeypatch.setattr(feeds, "FOR_OPERATORS", 1)
     monkeypatch.setattr(feeds, "MOST_OF_A_SESSION", 2)
-    client = await serving(folder.settings, view=Secret(VIEW))
+    client = await serving(folder.settings, view=Secret(VIEW), operate=Secret(OPERATE))
     await client.call("POST", "/login", data={"token": VIEW}, headers={"Origin": client.url})
     open_ = [await client.session.get(client.url + EVENTS) for _ in range(3)]
     assert [200, 200, 429] == [response.status for response in open_]
     token = {"Authorization": f"Bearer {VIEW}"}
     open_ += [await client.session.get(client.url + EVENTS, headers=token) for _ in range(3)]
-    assert [200, 200, 503] == [response.status for response in open_[3:]]
+    assert [200, 200, 503] == [response.status for response in open_[3:]], "one is left for operators"
+    token = {"Authorization": f"Bearer {OPERATE}"}
+    open_ += [await client.session.get(client.url + EVENTS, headers=token) for _ in range(2)]
+    assert [200, 503] == [response.status for response in open_[6:]]
     for response in open_:
         response.close()
     # Places become free when viewers leave.

@@ -318,3 +318,48 @@ def test_what_has_not_begun_goes_back_when_its_lane_says_that_we_are_too_fast():
         4: "lane was rate limited",
     }
     assert len(bench.fetcher.asked) == 1
+
+
+def test_an_idle_worker_asks_its_frontier_at_most_once_in_five_seconds_with_its_heartbeats():
+    bench = Bench([lease(1)])
+    bench.frontier.endless = True
+    calls = []
+    for name in ("lease", "finished", "holds", "settle"):
+        real = getattr(bench.frontier, name)
+
+        async def counted(*given, name=name, real=real, **named):
+            calls.append((asyncio.get_running_loop().time(), name))
+            return await real(*given, **named)
+
+        setattr(bench.frontier, name, counted)
+
+    async def story(worker):
+        await asyncio.sleep(60.0)
+        since = asyncio.get_running_loop().time()
+        await asyncio.sleep(3600.0)
+        worker.stop()
+        return since
+
+    since = bench.run(story)
+
+    idle = [name for at, name in calls if at >= since]
+    # Every second heartbeat is left out: one in ten seconds (test_supervisor.py).
+    assert len(idle) / 3600.0 * 5.0 + 0.5 <= 1.0, f"{len(idle)} calls in an hour"
+
+
+def test_an_idle_worker_that_is_woken_asks_at_once_again():
+    bench = Bench([])
+    bench.frontier.endless = True
+    woken = [lease(token) for token in (1, 2)]
+
+    async def story(worker):
+        await asyncio.sleep(100.0)
+        bench.frontier._leases += woken
+        await until(lambda: len(bench.frontier.settled) == 2)
+        since = asyncio.get_running_loop().time()
+        bench.frontier._leases += [lease(3)]
+        await until(lambda: 3 in bench.frontier.settled)
+        worker.stop()
+        return asyncio.get_running_loop().time() - since
+
+    assert bench.run(story) < 5.0

@@ -84,7 +84,10 @@ WRITERS: dict[str, Callable[..., int]] = {"jsonl": to_jsonl, "csv": to_csv, "par
 
 def need_pyarrow() -> None:
     if find_spec("pyarrow") is None:
-        raise SinkError("writing Parquet needs the package pyarrow", hint="Install it: pip install 'trotline[parquet]'")
+        raise SinkError(
+            "writing Parquet needs the package pyarrow",
+            hint="Install it, in your clone of Trotline: pip install '.[parquet]'",
+        )
 
 
 def _repeatable(rows: Iterable[Row]) -> None:

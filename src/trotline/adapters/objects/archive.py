@@ -39,6 +39,8 @@ from trotline.rules.archive_urls import ArchiveUrl
 
 ROLL_SIZE = 64 * MIB
 """Open objects of one writer are rolled into one file from this size on."""
+_SMALL = 512 * 1024
+"""Bytes of a batch that is packed at once, within two milliseconds: a thread would cost as much."""
 ROLL_TIME: Seconds = 900.0
 """And after this time."""
 
@@ -98,7 +100,8 @@ class ObjectArchive:
         if not batch:
             return
         known = self._open.bodies
-        packed = await asyncio.to_thread(_packed, batch, known)
+        is_small = sum([len(capture.body) for capture in batch]) < _SMALL
+        packed = _packed(batch, known) if is_small else await asyncio.to_thread(_packed, batch, known)
         name = f"{OPEN}/{self._writer}/{self._number:08d}.warc.gz"
         # The same name again after an error: the object may be there although no answer came.
         await self._store.put(name, packed.data)

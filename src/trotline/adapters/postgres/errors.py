@@ -9,7 +9,7 @@ import asyncpg
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import SinkGone, SinkUnreachable
 
-_WAIT = "Try again in a moment. Workers do so by themselves, and lose nothing meanwhile."
+_WAIT = "Try again in a moment: nothing is lost."
 _UP = f"Is the server up, and are host and port right? {_WAIT}"
 _UPGRADE = "Create or upgrade the tables: trotline db upgrade --sink URL"
 _RESTORE = (

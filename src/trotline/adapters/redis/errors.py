@@ -44,7 +44,7 @@ def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierErr
         )
     if isinstance(error, exceptions.AuthenticationError) or word in ("NOAUTH", "WRONGPASS"):
         return FrontierUnreachable(
-            f"{place}: authentication failed", hint="Check the user and the password in the frontier's URL."
+            f"{place}: authentication failed", hint="Check the user and the password in its URL."
         )
     if isinstance(error, exceptions.NoPermissionError) or word == "NOPERM":
         return FrontierUnreachable(
@@ -54,7 +54,7 @@ def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierErr
     if isinstance(error, exceptions.ReadOnlyError) or word == "READONLY":
         return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
     if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
-        return FrontierUnreachable(f"{place} is still loading its data", hint="It is retried.")
+        return FrontierUnreachable(f"{place} is still loading its data", hint="Try again in a moment: nothing is lost.")
     if isinstance(error, exceptions.AskError):  # MovedError is one
         # Retrying does not help.
         return FrontierError(
@@ -100,7 +100,7 @@ def _unreached(text: str, place: str, tls: bool) -> FrontierUnreachable:
     hint = "Is the server running, and is the URL right?"
     if not tls and any(word in text for word in _HUNG_UP):
         hint = f"{hint} {_SCHEMES[tls]}"
-    return FrontierUnreachable(f"cannot reach the frontier at {place}: {_short(text)}", hint=hint)
+    return FrontierUnreachable(f"cannot reach {place}: {_short(text)}", hint=hint)
 
 
 def _short(text: str) -> str:

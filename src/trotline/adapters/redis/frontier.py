@@ -105,7 +105,10 @@ class RedisFrontier:
                 continue
             # What waits at a broker is not announced.
             look = self._look if self._supply is None else LOOK
-            await self._wakeups.wait(min(left, look, result.pause if result.pause > 0 else look))
+            woken = await self._wakeups.wait(min(left, look, result.pause if result.pause > 0 else look))
+            if not woken and look > LOOK and loop.time() >= until:
+                # The next call looks.
+                return []
             self._look = min(IDLE_LOOK, 2 * self._look)
 
     async def _check_shelf(self) -> None:

@@ -191,6 +191,8 @@ class ProgressReply(NamedTuple):
     finished_at: bytes
     tallies: Any
     examples: Any
+    shelf: int
+    """1: its new tasks wait at a broker."""
 
 
 class LaneRow(NamedTuple):

@@ -39,11 +39,12 @@ class Wakeups:
             async with asyncio.timeout(patience):
                 await self._listening.wait()
 
-    async def wait(self, seconds: Seconds) -> None:
-        """Wait for a wake-up or a timeout."""
+    async def wait(self, seconds: Seconds) -> bool:
+        """Wait for a wake-up or a timeout; True: it came."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._came.wait()
+        return self._came.is_set()
 
     async def close(self) -> None:
         if self._task is not None:

@@ -72,11 +72,11 @@ def address_of(url: str) -> Address:
     return read(broker_urls.without_books(url), FORM)
 
 
-def read(url: str, form: str, also: tuple[str, ...] = ()) -> Address:
-    """`also`: options that are none of ours."""
+def read(url: str, form: str) -> Address:
+    """`form`: how the URL is written, for messages."""
     try:
         parts = urlsplit(url)
-        query = {name: value for name, value in parse_qsl(parts.query) if name not in also}
+        query = dict(parse_qsl(parts.query))
         if parts.username or parts.password:
             raise ValueError("credentials do not belong before the @; name them by reference (docs/how-to/sqs.md)")
         if not _REGION.fullmatch(parts.netloc):

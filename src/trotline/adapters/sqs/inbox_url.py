@@ -2,6 +2,7 @@
 
 import re
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from trotline.adapters.sqs import INBOX_FORM
 from trotline.adapters.sqs.address import Address, read
@@ -23,6 +24,8 @@ def parse(url: str) -> InboxAddress:
     options = split(url)
     if not _NAME.fullmatch(options.name):
         raise ValueError(f"the URL has no inbox name, or an invalid one: letters, digits, _ and -. {HINT}")
+    if urlsplit(options.server).path.strip("/"):
+        raise ValueError(f"the prefix of queues is for frontiers; an inbox has its whole name in inbox=. {HINT}")
     try:
         return InboxAddress(read(options.server, f'"{INBOX_FORM}"'), options)
     except SettingsError as error:

@@ -73,7 +73,7 @@ def check(engine: Any) -> None:
         except AttributeError as error:
             raise SettingsError(
                 f"Scrapy {scrapy.__version__} has no {name}, which the Trotline add-on needs",
-                hint="Use Scrapy 2.13 to 2.19: pip install 'trotline[scrapy]'",
+                hint="Use Scrapy 2.13 to 2.19: pip install '.[scrapy]'",
             ) from error
 
 

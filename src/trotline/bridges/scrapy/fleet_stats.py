@@ -16,7 +16,7 @@ log = logging.getLogger("trotline.scrapy")
 NOTE = "scrapy stats"
 PROCESSES = "processes"
 _TRIES = 50
-_decode = msgspec.json.Decoder(dict[str, float]).decode
+_decode = msgspec.json.Decoder(dict[str, int | float]).decode
 
 
 def merged(fleet: Mapping[str, float], own: Mapping[str, Any]) -> dict[str, float]:

@@ -43,6 +43,8 @@ OLD: Seconds = 0.5
 """The same for pages that take longer than this."""
 MOST_UNSENT = 5_000
 """While so many requests are on their way to the frontier, `start()` waits."""
+NO_LIMIT = 100
+"""Requests at a time of a process whose CONCURRENT_REQUESTS is 0, which means no limit."""
 CLOSE_WITHIN: Seconds = 30.0
 """How long the last results are sent for while the frontier does not answer."""
 _HINT = (
@@ -90,7 +92,7 @@ class Scheduler(BaseScheduler):
         self._fingerprinter = cast(Any, self._crawler.request_fingerprinter)
         engine_hooks.install(self._engine, self, SLOT)
         self._codec = RequestCodec(spider, frozenset(self._options.slots))
-        self._slots = max(1, self._engine.downloader.total_concurrency)
+        self._slots = self._engine.downloader.total_concurrency or NO_LIMIT
         self._back = into_this_thread()
         self._thread = ClientThread(self._back)
         options = self._options

@@ -109,8 +109,9 @@ class PostgresFrontier:
                 # Then ask again: work may have come before others knew that we wait.
                 waiting = True
                 await self._wait_for_news(worker, left)
-            else:
-                await wakeups.wait(min(left, pause))
+            elif not await wakeups.wait(min(left, pause)) and clock() >= until:
+                # The next call looks.
+                return []
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         answers: list[Settled] = []

@@ -47,13 +47,15 @@ class Wakeups:
             async with asyncio.timeout(patience):
                 await self._listening.wait()
 
-    async def wait(self, seconds: Seconds) -> None:
-        """Wait for a wake-up or a timeout. Where wake-ups arrive, and none came, twice as long each time."""
+    async def wait(self, seconds: Seconds) -> bool:
+        """Wait for a wake-up or a timeout. Where wake-ups arrive, and none came, twice as long each time. False: there
+        is no need to look, as it would have come."""
         trusted = self._listening.is_set() and self._database.direct
         self._poll = min(IDLE_POLL, 2 * self._poll) if trusted else POLL
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(seconds, self._poll)):
                 await self._came.wait()
+        return self._came.is_set() or not trusted or self._poll <= POLL
 
     def found(self) -> None:
         """There was work: it may go on."""

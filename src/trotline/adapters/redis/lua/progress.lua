@@ -23,5 +23,5 @@ return {
   floor(now * 1e6 + 0.5), book.waiting, book.leased, book.done, book.dead, delayed, floor((last_due - now) * 1e6 + 0.5),
   book.state, book.sealed and 1 or 0,
   call("HGET", JOB, "started_at"), book.finished_at or "", call("HGETALL", P .. "tallies"),
-  call("HGETALL", P .. "examples"),
+  call("HGETALL", P .. "examples"), book.shelf and 1 or 0,
 }

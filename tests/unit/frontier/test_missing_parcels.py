@@ -1,0 +1,74 @@
+"""Tasks that the books count at a broker which does not have them any more."""
+
+import pytest
+
+from tests.unit.frontier.memory_broker import MemoryBroker
+from trotline.frontier import missing_parcels
+from trotline.frontier.missing_parcels import MissingParcels
+from trotline.ports.books import ShelfView, Shelves
+
+
+class CountingBooks:
+    """What the books say; that real ones count right is tested in tests/contract/test_brokered_books_redis.py."""
+
+    def __init__(self, ready: int = 0, unpublished: int = 0, **shelves: int) -> None:
+        self.ready, self.unpublished_parcels, self.counts = ready, unpublished, shelves
+        self.looks = 0
+
+    async def shelves(self) -> Shelves:
+        self.looks += 1
+        views = tuple(ShelfView(shelf, parcels, True) for shelf, parcels in self.counts.items())
+        return Shelves(self.ready, self.unpublished_parcels, 0, views)
+
+    async def shelved(self, lane: str | None = None) -> int:
+        return 30
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_parcels, "SURE_AFTER", 0.0)
+
+
+async def look(books: CountingBooks, broker: MemoryBroker) -> str:
+    return await MissingParcels(books, broker).look()  # type: ignore[arg-type]
+
+
+async def test_tasks_on_shelves_whose_queues_are_empty_are_named() -> None:
+    broker = MemoryBroker()
+    broker.queues["full"].append(b"{}")
+
+    assert await look(CountingBooks(full=1, none=0), broker) == ""
+    assert (
+        await look(CountingBooks(full=1, lost=2), broker)
+        == "the books count 30 tasks on a shelf whose queue at memory is empty"
+    )
+    assert "on 2 shelves whose queues at memory are empty" in await look(CountingBooks(a=1, b=2), broker)
+
+
+async def test_nothing_is_said_while_other_tasks_are_left_or_on_their_way() -> None:
+    assert await look(CountingBooks(ready=1, lost=2), MemoryBroker()) == ""
+    assert await look(CountingBooks(unpublished=1, lost=2), MemoryBroker()) == ""
+
+
+async def test_a_message_that_a_worker_moves_just_now_is_not_missing() -> None:
+    class Moving(CountingBooks):
+        async def shelves(self) -> Shelves:
+            self.counts["lost"] -= 1
+            return await super().shelves()
+
+    assert await look(Moving(lost=5), MemoryBroker()) == ""
+
+
+async def test_a_view_that_stays_open_asks_seldom_and_a_broker_that_is_down_is_not_blamed() -> None:
+    books, broker = CountingBooks(lost=1), MemoryBroker()
+    missing = MissingParcels(books, broker)  # type: ignore[arg-type]
+    assert {await missing.look() for _ in range(5)} == {await missing.look()} != {""}
+    assert books.looks == 2
+
+    class Down(MemoryBroker):
+        async def depth(self, shelves: object) -> dict[str, int]:
+            self.down = True
+            self._call("depth")
+            return {}
+
+    assert await look(CountingBooks(lost=1), Down()) == ""

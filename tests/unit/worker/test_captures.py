@@ -1,0 +1,70 @@
+"""What a visit leaves for the archive."""
+
+import msgspec
+import pytest
+
+from tests.unit.worker.fake_ports import lease
+from trotline import Page, Secret, Spider
+from trotline.model.answer import FROM_ARCHIVE, Answer, Failure, FailureKind
+from trotline.model.archive import CaptureKind
+from trotline.model.harvest import Artifact
+from trotline.model.outcome import Done
+from trotline.model.secret import HIDDEN
+from trotline.worker.captures import Captures
+from trotline.worker.finished_visit import FinishedVisit, Request
+
+shop = Spider("shop", hosts=["h.test"], archive="ok", headers={"X-Api-Key": Secret("hidden-header-value")})
+
+
+@shop.page(archive="all")
+def page(page: Page): ...
+
+
+def added(*, route="page", verdict="ok", url="http://h.test/1?token=abcdefgh", answer=None, kept=(), **task):
+    leased = lease(7)
+    leased = msgspec.structs.replace(leased, task=msgspec.structs.replace(leased.task, url=url, route=route, **task))
+    visit = FinishedVisit(lease=leased, outcome=Done(), request=Request(verdict=verdict), kept=kept)
+    answer = answer or Answer(url=url, status=200, headers=(("set-cookie", "a=b"),), body=b"page")
+    return Captures(shop, "shop-1", (("User-Agent", "T"),)).added(visit, leased.task, answer, "anna")
+
+
+def test_a_response_is_captured_without_secrets():
+    visit = added(
+        headers=(("cookie", "sid=12345678"),), meta={"next": "http://u:pw@h.test/?key=abc"}, parent="http://h.test/"
+    )
+    [capture] = visit.captures
+    assert visit.archive == capture.id
+    assert capture.body == b"page"
+    assert capture.request_headers == (("user-agent", "T"), ("x-api-key", HIDDEN), ("cookie", HIDDEN))
+    text = str(msgspec.to_builtins(capture))
+    for secret in ("abcdefgh", "12345678", "pw@", "key=abc", "a=b", "hidden-header-value"):
+        assert secret not in text
+    assert capture.about["account"] == "anna"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"route": "other", "verdict": "gone"}, "its route archives ok only"),
+        ({"answer": Failure(url="http://h.test/", trouble=FailureKind.DNS, why="no")}, "no response"),
+        ({"answer": Answer(url="http://h.test/", status=200, notes=(FROM_ARCHIVE,))}, "answered from the archive"),
+    ],
+)
+def test_what_is_not_captured_has_its_reason(more, why):
+    visit = added(**more)
+    assert visit.captures == ()
+    assert visit.archive.startswith("not archived: ")
+    assert why in visit.archive
+
+
+def test_what_a_handler_kept_is_captured_whatever_the_choice_says():
+    kept = (Artifact(address="archive:sha256-1/a.txt", type="text/plain", data=b"data"),)
+    visit = added(route="other", verdict="gone", kept=kept)
+    [capture] = visit.captures
+    assert (capture.kind, capture.url, capture.body) == (CaptureKind.ARTIFACT, "archive:sha256-1/a.txt", b"data")
+    assert visit.kept == ()
+
+
+def test_the_same_visit_has_the_same_id():
+    assert added().archive == added().archive
+    assert added().archive != added(fingerprint=9).archive
