@@ -28,7 +28,7 @@ async def write_table(
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
-        hint = "Install it: pip install 'trotline[parquet]'"
+        hint = "Install it, in your clone of Trotline: pip install '.[parquet]'"
         raise SinkError("writing Parquet needs the package pyarrow", hint=hint) from error
 
     types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "moment": pa.timestamp("us", tz="UTC")}

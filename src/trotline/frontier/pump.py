@@ -67,9 +67,10 @@ class _Way:
             _log.info("broker.reachable %s is back", self._broker.place)
         self.trouble = None
 
-    def failed(self, error: FrontierError) -> None:
+    def failed(self, error: FrontierError, at_hand: int = 0) -> None:
+        """`at_hand`: tasks that can be leased without the broker."""
         if self.trouble is None or self.trouble.what != error.what:
-            _log.warning("broker.unreachable %s", error.what)
+            _log.warning("broker.unreachable %s; %d tasks are at hand", error.what, at_hand)
         self.trouble = error
         now = asyncio.get_running_loop().time()
         self._rest_until = now + max(_REST, (now - self._asked_at) * self._factor)
@@ -87,6 +88,8 @@ class Pump:
         """When, in which generation of the books, and what was moved and is not acknowledged yet."""
         self._pending: list[Delivery] = []
         """Received, and not moved: the books could not be reached."""
+        self._at_hand = 0
+        """Tasks in the queues of the books, at the last look."""
         self._shelved = False
         """Was there anything to publish or to receive, at the last look?"""
         self._receiving = asyncio.Lock()
@@ -122,7 +125,7 @@ class Pump:
                     await self._broker.publish(list(_messages(parcels)))
                 except FrontierError as error:
                     self._unpublished += len(parcels)
-                    self._out.failed(error)
+                    self._out.failed(error, self._at_hand)
                     return
                 self._out.answered()
                 published = parcels
@@ -152,7 +155,7 @@ class Pump:
             await self._acknowledge()
             for turn in range(_ROUNDS):
                 look = await self._books.shelves()
-                self._unpublished = look.unpublished
+                self._unpublished, self._at_hand = look.unpublished, look.ready
                 self._shelved = bool(look.unpublished or look.shelves)
                 if turn == 0 and self._should_publish(look, wanted):
                     await self.publish()
@@ -165,7 +168,7 @@ class Pump:
                 try:
                     received, moved = await self._round(look)
                 except FrontierError as error:
-                    self._in.failed(error)
+                    self._in.failed(error, look.ready)
                     return
                 if not received or moved >= sum(view.parcels for view in look.shelves):
                     return
@@ -274,8 +277,8 @@ class Pump:
 
     @property
     def wants(self) -> FrontierError | None:
-        """Why tasks at the broker do not come, or do not get there, if there are some."""
-        return (self._in.trouble or self._out.trouble) if self._shelved else None
+        """Why tasks at the broker do not come, or do not get there, if there are some and no others are at hand."""
+        return (self._in.trouble or self._out.trouble) if self._shelved and not self._at_hand else None
 
 
 def _enough(wanted: int) -> int:
