@@ -3,7 +3,7 @@
 from scripts.api_reference import PAGE, updated
 
 from trotline.web.connections import FIRST_WITHIN, MOST_CONNECTIONS, MOST_OF_AN_ADDRESS
-from trotline.web.feeds import BLOCKED, LONGEST, MOST_OF_A_SESSION, MOST_STREAMS
+from trotline.web.feeds import BLOCKED, FOR_OPERATORS, LONGEST, MOST_OF_A_SESSION, MOST_STREAMS
 from trotline.web.openapi import _SAID
 from trotline.web.server import HEADERS_WITHIN
 
@@ -15,7 +15,8 @@ def test_every_route_is_in_the_reference_as_it_is():
 def test_the_limits_in_the_text_are_those_of_the_code():
     text = PAGE.read_text()
     for said in (
-        f"At most {MOST_STREAMS} streams in all and {MOST_OF_A_SESSION} of a session",
+        f"At most {MOST_STREAMS} streams in all, {MOST_STREAMS - FOR_OPERATORS} of those who may only look, and"
+        f" {MOST_OF_A_SESSION} of a session",
         f"{BLOCKED:g} s is dropped",
         f"after {LONGEST / 60:g} minutes",
         f"within {HEADERS_WITHIN:g} s ({FIRST_WITHIN:g} s in a new connection)",

@@ -20,6 +20,7 @@ import pytest
 from tests.docs.console import trotline
 from tests.docs.pages import DOCS, ROOT, Block, all_blocks, blocks
 from trotline import Page, Spider
+from trotline.model.record import Record
 from trotline.ports.inbox import Inbox
 from trotline.testing import DemoShop, visit
 from trotline.testing.rabbitmq_server import rabbitmq
@@ -187,6 +188,14 @@ for _name in (
     "docs/reference/torture-server.md 1",
 ):
     RUNNERS[_name] = calls_its_functions
+
+
+@runner("docs/how-to/merge.md 1")
+def a_merge_rule(reader: Reader, text: str) -> None:
+    rule = reader.execute(text)["shop"].merging
+    told = Record(kind="p", key="1", data={"brand": "Acme", "model": "X1"}, url="", site="shop", seen_at=1.0)
+    assert rule.author(told) == "acme/x1"
+    assert rule.rule.by == ("url",)
 
 
 @runner("docs/how-to/archive.md 1")

@@ -46,9 +46,16 @@ class Result:
     """Pages whose item was stored more than once."""
 
 
-def tree(pages: int) -> web.Application:
+def tree(pages: int, *, most: int = 0, gate: asyncio.Event | None = None) -> web.Application:
+    """`most`: after so many answers, all others wait for the gate."""
+    answered = 0
+
     async def answer(request: web.Request) -> web.Response:
+        nonlocal answered
         number = int(request.match_info["number"])
+        answered += 1
+        if gate is not None and answered > most:
+            await gate.wait()
         await asyncio.sleep(LATENCY)
         links = "".join(
             f'<a href="/{child}">{child}</a>'

@@ -162,13 +162,15 @@ async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_imp
 @pytest.mark.slow("two Scrapy processes, one after the other")
 async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Path, both: Servers) -> None:
     place, _ = both.places()
-    async with serving(tree(120)) as url:
+    gate = asyncio.Event()
+    async with serving(tree(120, most=30, gate=gate)) as url:
         old = Fleet(tmp_path, url, settings(PEER, place))
         await old.start()
         assert await reached(old, 20), old.log()
         words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--idle", "1s", "--json")
         moved = await call(tmp_path, *words)
         # What its pages in flight led to.
+        gate.set()
         await old.running[0].wait()
         rest = await call(tmp_path, *words)
         before = set(old.stored())

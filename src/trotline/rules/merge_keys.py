@@ -28,6 +28,7 @@ _BANDS_OF_WORDS, _ROWS_OF_WORDS = 16, 3
 _CLOSE_BANDS, _CLOSE_ROWS = 4, 6
 """Nearly the same words, whatever the numbers: for review."""
 _PERMUTATIONS = 48
+_NEED_FIELDS = frozenset(("content", "ids", "text"))
 _SEED = 1
 _64_BITS = (1 << 64) - 1
 _canonical = msgspec.json.Encoder(order="sorted").encode
@@ -46,9 +47,8 @@ def kind_of_key(block: int) -> int:
 
 def keys_of(source: Source, rule: MergeRule, author: AuthorKey | None = None) -> Keys:
     by = rule.by
-    if by == ("key",) and author is None:
-        return Keys((_key(EXACT, f"key\0{source.kind}\0{source.key}"),), None)
-    fields = _decode(source.data)
+    # Most of the time of a merge by key and page would be the decoding of fields that they do not need.
+    fields = {} if author is None and _NEED_FIELDS.isdisjoint(by) else _decode(source.data)
     blocks = list(_exact(source, fields, by, author))
     compared = _profile(fields, rule) if "text" in by else None
     if compared is not None:
