@@ -255,6 +255,28 @@ def a_script_of_scrapy(reader: Reader, text: str) -> None:
     assert set(module["skus"]) == reader.skus  # type: ignore[call-overload]
 
 
+@runner("docs/how-to/workers-per-route.md 1")
+def workers_per_route(reader: Reader, text: str) -> None:
+    skus = {row["sku"] for row in reader.crawl(text)}
+    assert skus <= reader.skus
+    assert len(skus) > 10
+
+
+@runner("docs/how-to/workers-per-route.md 2")
+def tasks_for_another_spider(reader: Reader, text: str) -> None:
+    reader.write("shop.py", text)
+    for words in (
+        ["start", "-d", "shop.py:products"],
+        ["start", "-d", "shop.py:catalog"],
+        ["work", "shop.py:catalog", "--until-finished", "--allow-private"],
+        ["work", "shop.py:products", "--until-finished", "--allow-private"],
+    ):
+        code, said = trotline(reader.folder, *words)
+        assert code == 0, said
+    with sqlite3.connect(reader.folder / "products.db") as rows:
+        assert rows.execute("SELECT count(*) FROM product").fetchone()[0] > 10
+
+
 @runner("docs/how-to/chains.md 1")
 def _(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
