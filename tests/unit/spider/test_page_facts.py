@@ -45,6 +45,6 @@ def test_what_is_no_html_is_its_own_text():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "html_to_markdown", None)
-    with pytest.raises(MarkdownMissing, match=r"trotline\[markdown\]"):
+    with pytest.raises(MarkdownMissing, match=r"pip install .*\[markdown\]"):
         markdown_of(page_of(PAGE))
     assert "markdown" not in FIELDS
