@@ -28,14 +28,14 @@ def test_a_page_has_all_that_is_wanted():
     assert set(facts(page_of(PAGE), ["title"])) == {"url", "final_url", "status", "type", "title"}
 
 
-@pytest.mark.parametrize("body", ["", "<div>" * 50_000 + "deep", "\0", "<table><tr><td>" * 500])
+@pytest.mark.parametrize("body", ["", "<div>" * 3_000 + "deep", "\0", "<table><tr><td>" * 500])
 def test_odd_pages_have_facts_too(body):
     assert set(facts(page_of(body), ALL)) >= set(ALL)
 
 
 def test_markdown_that_would_be_cut_is_none():
-    assert markdown_of(page_of("<div>" * 50_000 + "deep")) is None
-    assert text_of(page_of("<div>" * 50_000 + "deep")) == "deep"
+    assert markdown_of(page_of("<div>" * 3_000 + "deep")) is None
+    assert text_of(page_of("<div>" * 3_000 + "deep")) == "deep"
 
 
 def test_what_is_no_html_is_its_own_text():
@@ -45,6 +45,6 @@ def test_what_is_no_html_is_its_own_text():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "html_to_markdown", None)
-    with pytest.raises(MarkdownMissing, match=r"trotline\[markdown\]"):
+    with pytest.raises(MarkdownMissing, match=r"pip install .*\[markdown\]"):
         markdown_of(page_of(PAGE))
     assert "markdown" not in FIELDS

@@ -100,7 +100,7 @@ def test_a_page_that_would_be_cut_is_refused():
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(XPathMissing, match=r"pip install 'trotline\[xpath\]'"):
+    with pytest.raises(XPathMissing, match=r"pip install .*\[xpath\]"):
         page_of(SHOP).xpath("//p")
 
 
