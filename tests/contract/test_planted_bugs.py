@@ -352,6 +352,9 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
                 meter=WorkMeter(),
                 coverage=CoverageCount(),
                 tracer=None,
+                archive=None,
+                joint=None,
+                others=None,
             )
             commits = committer(worker, tools, WorkerPolicy(batch=1, commit_every=0.0), set())
             for lease in leases:

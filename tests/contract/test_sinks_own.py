@@ -275,5 +275,5 @@ async def test_export_writes_each_format_from_a_database(tmp_path):
 
 async def test_without_pyarrow_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("trotline.adapters.files.export.find_spec", lambda name: None)
-    with pytest.raises(SinkError, match=r"trotline\[parquet\]"):
+    with pytest.raises(SinkError, match=r"\.\[parquet\]"):
         ParquetSink(tmp_path / "rows.parquet")

@@ -172,6 +172,36 @@ PATTERNS = {
     "spider/records.py:_WORD": AUTHOR,
     "spider/seeds.py:_sitemap_task": AUTHOR,
     "spider/selection.py:found": AUTHOR,
+    "adapters/objects/archive.py:__init__": AUTHOR,
+    "adapters/objects/roll.py:_NAME": "fullmatch",
+    "adapters/s3/address.py:_BUCKET": AUTHOR,
+    "adapters/s3/address.py:_PREFIX": AUTHOR,
+    "adapters/s3/address.py:_REGION": AUTHOR,
+    "adapters/s3/store.py:_REASON": "search",
+    "adapters/s3/store.py:_SAID": "search",
+    "bridges/scrapy/options.py:_NOT_IN_A_NAME": AUTHOR,
+    "cli/import_queue.py:_NOT_IN_A_NAME": AUTHOR,
+    "config/settings.py:ROUTE": AUTHOR,
+    "config/urls.py:_USER": AUTHOR,
+    "rules/archive_choice.py:_SHARE": AUTHOR,
+    "rules/archive_urls.py:_SIZE": AUTHOR,
+    "rules/artifacts.py:_NAME": "fullmatch",
+    "rules/artifacts.py:_TYPE": "fullmatch",
+    "rules/merge_text.py:_APOSTROPHE": "sub",
+    "rules/merge_text.py:_DECIMAL_COMMA": "sub",
+    "rules/merge_text.py:_INCHES": "sub",
+    "rules/merge_text.py:_PACK_OF": "sub",
+    "rules/merge_text.py:_QUANTITY": "sub",
+    "rules/merge_text.py:_THOUSANDS": "sub",
+    "rules/merge_text.py:_TIMES": "sub",
+    "rules/merge_text.py:_TOKEN": "search",
+    "spider/page_facts.py:_BLANKS": "sub",
+    "spider/recipe.py:_RANGE": AUTHOR,
+    "spider/recipe.py:_check_rule": AUTHOR,
+    "spider/recipe_values.py:found": AUTHOR,
+    "spider/recipe_values.py:number": "recipe numbers",
+    "spider/xpath_tree.py:_XML": "match",
+    "spider/xpath_tree.py:_DECLARATION": "sub",
     "worker/sitemaps.py:_wants": AUTHOR,
 }
 """How each pattern is used, or the parser below that covers it, or AUTHOR."""
@@ -288,11 +318,26 @@ def read_seed(text: str) -> object:
     return _in_seed_names(text)
 
 
+def recipe_number(text: str) -> object:
+    from trotline.spider.recipe_values import number
+
+    try:
+        return number(text)
+    except ValueError:
+        # More digits than Python turns into an integer: it refuses at once.
+        return None
+
+
 LIMITS = Limits()
 HEADER = LIMITS.header_bytes
 ABOUT = Task(url="https://a.example/?token=canary-canary", route="r", headers=(("x-key", "canary-2"),))
 
 PARSERS: dict[str, tuple[Callable[[Any], object], int, list[Hostile]]] = {
+    "recipe numbers": (
+        recipe_number,
+        MIB,
+        [repeat("-"), repeat("1 "), repeat("1.", after="x"), repeat(",", "1"), repeat("0", "0.")],
+    ),
     "robots": (
         robots,
         LIMITS.robots,

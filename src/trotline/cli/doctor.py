@@ -335,6 +335,8 @@ def _notices(url: str) -> Iterator[Check]:
 
 async def _missing(url: str) -> "list[tuple[Job, str]]":
     """Unfinished jobs with tasks that their store has lost."""
+    if backends.in_memory(url) or backends.is_missing(url):
+        return []
     jobs = await backends.open_jobs(url)
     try:
         unfinished = [job for job in await jobs.all() if job.ended_at is None]

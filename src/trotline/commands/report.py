@@ -14,7 +14,7 @@ from trotline.coordinator.last_job import LastTallies
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.inbox import InboxStatus
-from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
+from trotline.model.job import HANDED_OVER, Job, LaneRules, LaneView, Progress, State, WorkerView
 from trotline.model.proxy_pool import DownMember
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
@@ -110,7 +110,7 @@ def ending_of(progress: Progress, rules: LaneRules) -> Ending | None:
     if progress.dead or progress.tallies.get(REJECTED):
         return Ending.FINISHED_WITH_DEAD
     some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
-    if not some:
+    if not some and not any(name.startswith(HANDED_OVER) for name in progress.tallies):
         return Ending.EMPTY
     return Ending.CUT if unwanted(cuts(progress, rules.own_limits)) else Ending.FINISHED
 

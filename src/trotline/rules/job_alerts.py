@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from trotline.model.alert import Severity
-from trotline.model.job import Progress, State
+from trotline.model.job import HANDED_OVER, Progress, State
 from trotline.model.queue_job import is_queue, own_program
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
@@ -199,5 +199,8 @@ def _cause(sample: JobSample) -> tuple[str, str]:
 
 
 def _records(progress: Progress) -> bool:
-    """Records, or unchanged pages, whose rows exist."""
-    return any(count and (name == "records" or name.startswith(_UNCHANGED)) for name, count in progress.tallies.items())
+    """Records, unchanged pages, whose rows exist, or tasks for other spiders."""
+    return any(
+        count and (name == "records" or name.startswith((_UNCHANGED, HANDED_OVER)))
+        for name, count in progress.tallies.items()
+    )

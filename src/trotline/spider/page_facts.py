@@ -11,7 +11,6 @@ from trotline.spider.page import Page
 
 _HIDDEN = ["script", "style", "noscript", "template", "svg", "iframe"]
 _BLANKS = re.compile(r"[ \t\r\f\v\xa0]+")
-_LINES = re.compile(r"\s*\n\s*")
 
 
 class MarkdownMissing(SpiderError):
@@ -39,7 +38,8 @@ def text_of(page: Page) -> str:
     tree.strip_tags(_HIDDEN)
     body = tree.body
     text = "" if body is None else body.text(separator="\n", strip=True)
-    return _LINES.sub("\n", _BLANKS.sub(" ", text)).strip()
+    # Not a pattern for blank lines: it would take quadratic time over blanks without a line break.
+    return "\n".join(line for each in _BLANKS.sub(" ", text).split("\n") if (line := each.strip()))
 
 
 def markdown_of(page: Page) -> str | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MISSING = "page.xpath needs the packages lxml and cssselect, which are not installed here"
 _INSTALL = "Install them, in your clone of Trotline: pip install '.[xpath]'. Or use page.css, which needs nothing."
 _XML = re.compile(r"(?:application|text)/(?:xml|[\w.+-]+\+xml)\b", re.IGNORECASE)
+_DECLARATION = re.compile(r"\A\s*<\?xml\b[^>]*\?>")
 _LIMIT = "ERR_RESOURCE_LIMIT"
 
 
@@ -92,4 +93,4 @@ def _is_out_of_memory(parser: Any) -> bool:
 
 def _without_declaration(text: str) -> str:
     """Its encoding is that of the bytes; this is text."""
-    return re.sub(r"\A\s*<\?xml\b[^>]*\?>", "", text)
+    return _DECLARATION.sub("", text)

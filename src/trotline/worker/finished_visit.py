@@ -12,7 +12,7 @@ from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
 from trotline.model.archive import Capture
 from trotline.model.harvest import Artifact
-from trotline.model.job import BYTES
+from trotline.model.job import BYTES, HANDED_OVER
 from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.proxy_pool import MemberResult
@@ -178,7 +178,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
         tallies: Counter[str] = Counter()
         for spider, tasks in self.handoffs.items():
             if isinstance(self.outcome, Done):
-                tallies[f"tasks for spider {spider}"] = len(tasks)
+                tallies[HANDED_OVER + spider] = len(tasks)
         if self.request.wire:
             tallies[BYTES] = self.request.wire
         if self.records:

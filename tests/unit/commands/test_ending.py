@@ -20,6 +20,7 @@ def books(**more: object) -> Progress:
         (books(done=1, finished_at=9.0), Ending.EMPTY),
         (books(done=1, finished_at=9.0, tallies={"records": 1}), Ending.FINISHED),
         (books(done=1, finished_at=9.0, tallies={"dropped: unchanged: 304": 1}), Ending.FINISHED),
+        (books(done=1, finished_at=9.0, tallies={"tasks for spider products": 1}), Ending.FINISHED),
         (books(done=1, dead=1, finished_at=9.0, tallies={"records": 1}), Ending.FINISHED_WITH_DEAD),
         (books(done=1, finished_at=9.0, tallies={"records": 1, "records rejected": 1}), Ending.FINISHED_WITH_DEAD),
         (books(done=1, finished_at=9.0, tallies={"records": 1}, state=State.CANCELLED), Ending.FINISHED),

@@ -19,6 +19,8 @@ SOURCE = Path(trotline.__file__).parent
 ROOMS = [room.name for room in SOURCE.iterdir() if room.is_dir() and room.name not in ("adapters", "testing")]
 FORMS = {"jsonl", "csv", "parquet"}
 """Also what `trotline export` writes."""
+REFERENCES = {("model/secret.py", "file"), ("config/pool_sources.py", "file")}
+"""`file:PATH` is also a reference, to a secret or a list of proxies."""
 
 
 @functools.cache
@@ -35,7 +37,7 @@ def test_no_scheme_is_compared_outside_of_its_folder():
             parts = ast.walk(node) if isinstance(node, ast.Compare | ast.MatchValue) else ()
             texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
             found += [(file, text) for text in texts & schemes]
-    assert found == []
+    assert set(found) <= REFERENCES
 
 
 def test_nothing_asks_of_which_class_a_port_is():

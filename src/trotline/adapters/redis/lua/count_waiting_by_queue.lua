@@ -3,9 +3,9 @@
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many lanes     returns the next cursor, then pairs of queue and number
 --
 -- uses clock: call
--- uses job_books: unpack_ min
+-- uses job_books: unpack_
 -- uses shared_lanes: SHARED
--- uses job_lanes: LANES LATE MORE lanes read_lane fetch
+-- uses job_lanes: LANES LATE MORE read_lane fetch
 -- uses priority_levels: queue
 -- uses route_queues: queue_of
 
