@@ -12,9 +12,9 @@ from trotline.model.time import Moment, Seconds
 from trotline.model.work_stats import WorkStats
 
 BYTES = "bytes"
+"""The counter of downloaded bytes (before decompression)."""
 HANDED_OVER = "tasks for spider "
 """Prefix of the counters of tasks that were admitted to jobs of other spiders."""
-"""The counter of downloaded bytes (before decompression)."""
 
 
 class LaneRules(msgspec.Struct, frozen=True):
