@@ -17,8 +17,8 @@ SURVEY_EVERY: Seconds = 15.0
 OLDEST: Seconds = 600.0
 """A survey is repeated after this long at the latest: on a busy machine it takes many times as long."""
 SELDOM = 300.0
-"""A survey is repeated after this multiple of the time that it took, if that is longer: a third of a percent of the time,
-so that with all that a page reads it stays below one."""
+"""A survey is repeated after this multiple of the time that it took, if that is longer: a third of a percent of the
+time, so that with all that a page reads it stays below one."""
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
