@@ -28,6 +28,9 @@ _STREAMS: dict[str, Any] = {
 }
 
 
+_UNREAD = 64 * 1024 * 1024
+"""Bytes of output that a test has not read yet. Above the limit of asyncio (64 KiB) reading pauses: a command with
+`--json` would block, and waiting for one that was killed would never end, as the end of its output is not seen."""
 _started: list[int] = []
 
 
@@ -51,7 +54,7 @@ class Ended(NamedTuple):
 async def start(folder: Path, *words: str, env: Mapping[str, str] | None = None, **options: Any) -> "Running":
     """Start `trotline WORDS` in a session of its own, so that a signal can reach all of its processes and no other."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "trotline.cli", *words,
+        sys.executable, "-m", "trotline.cli", *words, limit=_UNREAD,
         cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True, **{**_STREAMS, **options},
     )  # fmt: skip
     _started.append(process.pid)
