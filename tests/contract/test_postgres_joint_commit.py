@@ -181,7 +181,7 @@ async def test_a_worker_commits_jointly_and_reports_refused_rows_with_their_page
         tools: Any = SimpleNamespace(
             job=place.job.id, validators=None, frontier=place.frontier, sink=place.sink, joint=place.joint, others=None,
             gate=SimpleNamespace(confirm=lambda tasks: None), meter=WorkMeter(), coverage=CoverageCount(), tracer=None,
-            field_stats=None,
+            field_stats=None, archive=None,
         )  # fmt: skip
         commits = Committer("w", tools, WorkerPolicy(), set())
         for number, lease in enumerate(held):

@@ -107,7 +107,7 @@ async def test_a_lease_whose_reply_was_lost_frees_the_account_at_once() -> None:
     await register(bench, accounts(ANNA, rest_of_dead=60.0))
     await frontier.put(as_buyer(2))
     shard, lost = frontier._shards[0], frontier._server.call_name()
-    args = ("w", 2, lost, "", "1", "3600", 1, 0, "", 0.5, BUYERS)
+    args = ("w", 2, lost, "", "1", "3600", 1, 0, "", 0.5, "", BUYERS)
     await shard.server.run(script("lease"), shard.key, *args)
     shard._lost["w"] = lost
 

@@ -29,7 +29,8 @@ async def frontier() -> AsyncIterator[Client]:
 async def lease(frontier: Client, name: str, lost: str = "", limit: int = 2) -> list[Any]:
     """The command as a client sends it, whose reply then goes astray."""
     shard = frontier._shards[0]
-    return await shard.server.run(script("lease"), shard.key, WORKER, limit, name, lost, "1", "3600", 1, 0, "", 0.5, "")
+    shards = (1, 0, "", 0.5)
+    return await shard.server.run(script("lease"), shard.key, WORKER, limit, name, lost, "1", "3600", *shards, "", "")
 
 
 async def leased(frontier: Client) -> int:

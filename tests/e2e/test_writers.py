@@ -138,7 +138,7 @@ async def test_workers_are_held_back_while_nobody_writes_and_go_on_by_themselves
 async def test_what_cannot_work_is_said_at_once(way: Way, tmp_path: Path):
     for words, said in (
         (("--from", "redis://127.0.0.1:1/0"), "outbox=results"),
-        (("--from", "redis://127.0.0.1:1/0?outbox=r", "--sink", "rows.db"), "cannot reach outbox r"),
+        (("--from", "redis://127.0.0.1:1/0?outbox=r", "--sink", "rows.db"), "outbox r: cannot reach redis"),
         (("--from", "rows.db", "--sink", "other.db"), "not an outbox"),
         (("--from", "redis://127.0.0.1:1/0?outbox=r"), "--sink URL"),
     ):

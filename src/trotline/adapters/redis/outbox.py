@@ -179,7 +179,7 @@ class RedisOutbox:
                 self._server = Server(await checked(self._client))
             yield self._server
         except FrontierError as error:
-            raise SinkUnreachable(error.what.replace("the frontier", self.place), hint=error.hint) from error
+            raise SinkUnreachable(f"{self.place}: {error.what}", hint=error.hint) from error
 
 
 class OutboxSink:
