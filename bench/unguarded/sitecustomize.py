@@ -58,7 +58,7 @@ def _take_off() -> None:
 
     # Guard and limits of the connection and of what comes over it.
     _replace(fetcher.HttpFetcher, "_judged", judged)
-    _replace(fetcher.HttpFetcher, "check_type", lambda self, status, content_type: None)
+    _replace(fetcher.HttpFetcher, "check_type", lambda self, status, content_type, is_file=False: None)
     _replace(fetcher, "connector", connector)
     _replace(response_reader, "head", lambda response, limits: (tuple(response.headers.items()), ()))
     _replace(response_reader, "body", body)

@@ -45,7 +45,7 @@ ASK_AGAIN = 6
 """Of so many calls that waited in vain, two are followed by the question whether the job is finished."""
 HOLDS_EVERY: Seconds = 10.0
 """Interval at which the frontier gets the list of our leases;"""
-HOLDS_NONE_EVERY: Seconds = 300.0
+HOLDS_NONE_EVERY: Seconds = 120.0
 """and the news that there are none."""
 AHEAD: Seconds = 0.1
 """Prefetch: leases are requested this long before slots become free."""
@@ -229,6 +229,8 @@ class Worker:
             # The server may have lost tasks: pages that link to them must not be filtered by the old cache.
             self._generation = self._parts.frontier.generation
             self._parts.gate.forget()
+            # It may also list leases as ours that we have settled: until we say so, their pages are in no queue.
+            self._held_reported_at = float("-inf")
         return leases
 
     def _ends_in(self, error: FrontierError) -> str:
