@@ -27,6 +27,8 @@ from trotline.testing.redis_server import WHEEL, RedisServer, redis
 
 GOAL = 0.2
 """Seconds of CPU for one look at the overview."""
+LOOK_EVERY = 2.0
+"""Seconds: the soonest that an open page asks again (`SOON` in static/live.js)."""
 SHARE = 0.01
 """Of a core: a page with one viewer, with the surveys."""
 PAGES = {"overview": "/", "job": "/jobs/{job}", "lanes": "/jobs/{job}/lanes", "workers": "/jobs/{job}/workers"}
@@ -98,17 +100,32 @@ async def surveyed(client: aiohttp.ClientSession, url: str) -> None:
         await asyncio.sleep(0.2)
 
 
+async def view(client: aiohttp.ClientSession, stream: str) -> None:
+    """The events that an open page listens to."""
+    async with client.get(stream, timeout=aiohttp.ClientTimeout(total=None)) as answer:
+        assert answer.status == 200, (stream, answer.status)
+        async for _ in answer.content:
+            pass
+
+
 async def look(
     client: aiohttp.ClientSession, url: str, name: str, pid: int, server: RedisServer, looks: int, share: float
 ) -> None:
-    """The first look reads what is not known yet; it is not counted."""
+    """As an open page does: its stream of events, and a look each LOOK_EVERY seconds. The first look reads what is not
+    known yet; it is not counted."""
     size = await get(client, url)
+    base, _, page = url.partition("/jobs/")
+    stream = f"{base}/api/v1/jobs/{page.partition('/')[0]}/events" if page else f"{url.rstrip('/')}/api/v1/events"
+    viewer = asyncio.create_task(view(client, stream))
     began, web, redis_cpu = time.monotonic(), cpu_of(pid), cpu_of(server.pid)
     for _ in range(looks):
         await get(client, url)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(LOOK_EVERY)
+    assert not viewer.done()
     seconds = time.monotonic() - began
     web, redis_cpu = cpu_of(pid) - web, cpu_of(server.pid) - redis_cpu
+    viewer.cancel()
+    await asyncio.gather(viewer, return_exceptions=True)
     share += (web + redis_cpu) / seconds
     verdict = "" if name != "overview" else f"   goal {GOAL * 1000:.0f} ms: {'met' if web / looks < GOAL else 'MISSED'}"
     print(
@@ -133,7 +150,7 @@ def main() -> None:
     os.environ.pop("TROTLINE_FRONTIER", None)
     with redis(WHEEL) as server:
         job = asyncio.run(fill(server.url, asked.lanes))
-        print(f"{asked.lanes:,} lanes, one viewer, a look each second")
+        print(f"{asked.lanes:,} lanes, one viewer: its stream of events, and a look each {LOOK_EVERY:g} s")
         share = asyncio.run(survey_share(server, job))
         asyncio.run(measure(server, asked.looks, job, share))
 
