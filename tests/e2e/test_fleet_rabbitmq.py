@@ -44,10 +44,16 @@ def url_of(rabbit: RabbitServer, books: str) -> str:
     return f"{rabbit.url}?books={quote(books, safe='')}"
 
 
+def names_of(rabbit: RabbitServer) -> set[str]:
+    """The queues of all tests that share the server."""
+    return set(rabbit.control("list_queues", "name").split())
+
+
 async def test_a_run_and_all_that_operators_ask_afterwards(both: Servers, rabbit: RabbitServer, tmp_path: Path) -> None:
     books, sink = both.places()
     # As people write it: the books come last, as they are.
     fleet = Fleet(tmp_path, f"{rabbit.url}?books={books}", sink)
+    before = names_of(rabbit)
     with DemoShop.in_thread(products=30) as shop:
         (tmp_path / "shop.py").write_text(SPIDER.format(shop=shop.url))
         ran = await fleet.call("run", "shop.py", "--json")
@@ -55,7 +61,7 @@ async def test_a_run_and_all_that_operators_ask_afterwards(both: Servers, rabbit
         seen = await fleet.look("shop")
         doctor = await fleet.call("doctor", "shop.py")
         jobs = await fleet.call("jobs", "--json")
-        queues = rabbit.control("list_queues", "name")
+        queues = names_of(rabbit) - before
         forgotten = await fleet.call("jobs", "--forget", "shop-1", "--force")
         left = await fleet.call("jobs")
 
@@ -65,9 +71,9 @@ async def test_a_run_and_all_that_operators_ask_afterwards(both: Servers, rabbit
     assert [job["state"] for job in jobs.events] == ["finished"]
     for said in (ran, doctor, jobs, forgotten, left):
         assert "guest" not in said.out + said.err, "a password in the output"
-    assert "trotline.shop-1." in queues
+    assert any(name.startswith("trotline.shop-1.") for name in queues)
     assert forgotten.code == 0 and "shop-1" not in left.out
-    assert "trotline.shop-1." not in rabbit.control("list_queues", "name")
+    assert names_of(rabbit) & queues == set()
 
 
 async def test_workers_and_rabbitmq_are_killed_and_nothing_is_lost(
