@@ -1,7 +1,7 @@
 """Parcels that the books count on a shelf, and that the broker does not have any more.
 
 Its queue was deleted or emptied, its disk was lost, or it keeps messages for some days only. Nothing can bring their
-tasks back: they stay counted as waiting, and an operator is told.
+tasks back: they stay counted as waiting, and every view of the job names them.
 """
 
 import asyncio

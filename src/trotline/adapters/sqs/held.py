@@ -10,7 +10,7 @@ from trotline.errors import FrontierError
 from trotline.model.time import Seconds
 
 LONGEST: Seconds = 11 * 3600
-"""SQS lets nobody hold a message for more than twelve hours."""
+"""SQS lets a message be held for at most twelve hours."""
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ UNLIMITED = 1_000_000
 
 
 class Watcher(Protocol):
-    """What is told about requests. `request` is the object that `next_request` returned."""
+    """Called for events of requests. `request` is the object that `next_request` returned."""
 
     def born(self, child: Request, request: Request) -> None:
         """The callback or errback of `request` has yielded it."""
