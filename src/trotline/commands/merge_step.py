@@ -53,7 +53,7 @@ class Stepper:
             alone=tuple(alone),
         )
         blind = len(groups.touched) - len(groups.texts) if "text" in self._rule.by else 0
-        return Step(change=change, crowded=groups.crowded(), without_text=blind, pairs=compared.pairs)
+        return Step(change=change, crowded=groups.crowded, without_text=blind, pairs=compared.pairs)
 
     async def _groups(self, changed: Sequence[Source], gone: Sequence[int]) -> Groups:
         """Who shares a key with the changed records. If a group becomes too crowded, or is so no more, its members

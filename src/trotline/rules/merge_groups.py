@@ -26,6 +26,8 @@ class Groups:
         self._counts: dict[int, int] = {}
         """Key -> how many have it in the store; without keys that only one source has ever had."""
         self._stored: dict[int, list[int]] = {}
+        self.crowded: frozenset[int] = frozenset()
+        """Keys that too many have after the change: not used."""
 
     def touch(self, source: Source, found: Keys) -> None:
         one = source.id
@@ -59,22 +61,21 @@ class Groups:
     def listed(self, members: Mapping[int, list[int]]) -> None:
         self._stored.update(members)
 
-    def crossing(self) -> list[int]:
+    def crossing(self) -> frozenset[int]:
         """Keys that were used and are too crowded now, or the other way round."""
-        return [
-            key for key, before in self._counts.items() if self._full(key, before) != self._full(key, self._now(key))
-        ]
+        few = min(self._rule.most, self._rule.most_alike)
+        large = [key for key, before in self._counts.items() if before + len(self._now_in(key)) > few]
+        before = frozenset(key for key in large if self._full(key, self._counts[key]))
+        self.crowded = frozenset(key for key in large if self._full(key, self._now(key)))
+        return before ^ self.crowded
 
     def to_list(self) -> list[int]:
         """Keys whose other members must be known."""
         return [
             key
             for key, before in self._counts.items()
-            if before and key not in self._stored and not self._full(key, self._now(key))
+            if before and key not in self._stored and key not in self.crowded
         ]
-
-    def crowded(self) -> frozenset[int]:
-        return frozenset(key for key in self._counts if self._full(key, self._now(key)))
 
     def members_of(self, keys: Iterable[int]) -> set[int]:
         """In the store."""
@@ -83,7 +84,7 @@ class Groups:
     def exact(self) -> Iterator[tuple[int, list[int]]]:
         """Exact keys, and who has them after the change."""
         for key in self._counts:
-            if kind_of_key(key) != ALIKE and not self._full(key, self._now(key)):
+            if kind_of_key(key) != ALIKE and key not in self.crowded:
                 members = [*self._kept(key), *self._now_in(key)]
                 if len(members) > 1:
                     yield key, members
@@ -96,9 +97,11 @@ class Groups:
         """Pairs to compare: at least one of them touched, and of two sites unless the rule compares within one."""
         pairs: set[tuple[int, int]] = set()
         for key in self._counts:
-            if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)):
+            if kind_of_key(key) == ALIKE and key not in self.crowded:
                 kept = [(one, site) for one in self._kept(key) if (site := site_of.get(one)) is not None]
-                self._pair_up([(one, site_of[one]) for one in self._now_in(key)], kept, pairs)
+                added = [(one, site_of[one]) for one in self._now_in(key)]
+                if len(added) + len(kept) > 1:
+                    self._pair_up(added, kept, pairs)
         return pairs
 
     def _pair_up(
@@ -113,11 +116,11 @@ class Groups:
 
     def others(self) -> set[int]:
         """Sources in the store that touched ones may be compared with."""
-        alike = (key for key in self._stored if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)))
+        alike = (key for key in self._stored if kind_of_key(key) == ALIKE and key not in self.crowded)
         return self.members_of(alike) - self.touched.keys() - self.gone
 
     def _now(self, key: int) -> int:
-        return self._counts.get(key, 0) - self._removed.get(key, 0) + len(self._now_in(key))
+        return self._counts[key] - self._removed.get(key, 0) + len(self._now_in(key))
 
     def _full(self, key: int, number: int) -> bool:
         return number > (self._rule.most_alike if kind_of_key(key) == ALIKE else self._rule.most)
@@ -131,4 +134,5 @@ class Groups:
 
     def _kept(self, key: int) -> list[int]:
         """The others that have it."""
-        return [one for one in self._stored.get(key, ()) if one not in self.touched and one not in self.gone]
+        stored = self._stored.get(key)
+        return [one for one in stored if one not in self.touched and one not in self.gone] if stored else []
