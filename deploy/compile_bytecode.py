@@ -33,10 +33,14 @@ def main(more: Sequence[str]) -> int:
     return 0
 
 
+ELSEWHERE = ("trotline.bridges.scrapy", "trotline.testing.")
+"""The add-on runs in the environment of a Scrapy project, and the test tools need pytest."""
+
+
 def _wanted(name: str) -> bool:
-    """Not __main__, which would run its command, and of the test tools, which need pytest, only the demo shop."""
+    """Not __main__, which would run its command, and of the test tools only the demo shop."""
     return not name.endswith("__main__") and (
-        not name.startswith("trotline.testing.") or name.startswith("trotline.testing.shop")
+        not name.startswith(ELSEWHERE) or name.startswith("trotline.testing.shop")
     )
 
 

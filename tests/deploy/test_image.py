@@ -87,6 +87,36 @@ def test_the_image_has_the_packages_of_its_extras_in_the_tested_versions() -> No
     assert {name: version for name, version in image.items() if tested.get(name, version) != version} == {}
 
 
+ONLY_OF_THE_IMAGE = """
+import importlib.metadata, re, sys
+given = {re.sub(r"[-_.]+", "-", name).lower() for name in sys.argv.pop(1).split()} | {"trotline"}
+others = {
+    top for top, names in importlib.metadata.packages_distributions().items()
+    if not given & {re.sub(r"[-_.]+", "-", name).lower() for name in names}
+}
+
+class Missing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in others:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing)
+import runpy
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+"""Runs a script as if only the packages of its first argument were installed."""
+
+
+@pytest.mark.slow("it compiles every module")
+def test_all_modules_of_the_image_can_be_imported_with_the_packages_of_the_image(tmp_path: Path) -> None:
+    script = DEPLOY / "compile_bytecode.py"
+    words = ["-X", f"pycache_prefix={tmp_path}", "-c", ONLY_OF_THE_IMAGE, " ".join(packages("image.txt")), str(script)]
+    ended = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert re.match(r"bytecode of \d{3,} modules", ended.stdout)
+
+
 # The health check
 
 
