@@ -108,7 +108,7 @@ def advise(progress: Progress, summary: JobSummary, outage: str = "", workers: i
     measured = flow([each for each in summary.steps if 0 <= progress.now - each.at < OLD])
     if measured is None:
         return Advice(
-            sentence="not measured: no worker has sent figures twice in the last minutes",
+            sentence="what limits it is not known yet: workers send figures every few seconds, and two are needed",
             limit=UNKNOWN,
             admissible_per_second=summary.lanes.admissible or None,
         )
