@@ -34,7 +34,7 @@ from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_l
 from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
-from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
+from trotline.worker.finished_visit import HANDLER, FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.hand_over import hand_over
 from trotline.worker.marked import Marked, RobotsMarked
 from trotline.worker.parts import WorkerParts
@@ -398,7 +398,7 @@ class Visitor:
 def _failed(lease: Lease, failed: HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
     return FinishedVisit(
-        lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), feedback=feedback
+        lease=lease, outcome=Bury(why=f"{HANDLER}{failed.group}", detail=failed.traceback_text), feedback=feedback
     )
 
 

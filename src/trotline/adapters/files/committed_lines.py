@@ -1,4 +1,4 @@
-"""Reads a file of JSON lines while workers write it: only what is committed, which no killed writer's successor cuts off."""
+"""Reads a file of JSON lines while workers write it: what is committed, and no killed writer's successor cuts off."""
 
 import os
 import sqlite3
