@@ -22,7 +22,7 @@ EVERY: Seconds = 2.0
 TIMEOUT: Seconds = 5.0
 """Of one request to the collector."""
 CLOSE_WITHIN: Seconds = 3.0
-"""For what is left at the end. A full queue is several requests, and a collector that is dead fails each of them after its
+"""For what is left at the end. A full queue is several requests, and with a dead collector each of them takes its
 timeout: a worker that took so long to stop would be killed, and look like a lost one."""
 LONGEST_VALUE = 2_000
 """Characters of an attribute."""
