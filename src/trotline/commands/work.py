@@ -278,8 +278,9 @@ class _Member:
                 if not await self._is_forgotten(opened.job):
                     raise
                 self._left = None
-                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job))
-                return Ending.CANCELLED if self._plan.until_finished else None
+                ending = Ending.CANCELLED if self._plan.until_finished else None
+                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job, ending=ending))
+                return ending
             finally:
                 await sink.close()
         finally:
