@@ -38,9 +38,7 @@ async def test_a_worker_of_one_job_ends_when_it_is_forgotten(tmp_path: Path) -> 
         await call(tmp_path, "jobs", "--forget", "site-1", "--force")
         ended = await worker.end()
 
-        assert (
-            "its tasks are gone; this worker ends with it" in ended.out
-        )
+        assert "its tasks are gone; this worker ends with it" in ended.out
         assert "waits for the next job" not in ended.out
         assert "error" not in ended.err
 
