@@ -104,8 +104,9 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def handler_error(self) -> str:
         """The traceback, if the author's handler or hook failed on the page; empty if not."""
-        is_one = isinstance(self.outcome, Bury) and self.outcome.why.startswith(HANDLER)
-        return (self.outcome.detail or self.outcome.why) if is_one else ""
+        outcome = self.outcome
+        is_one = isinstance(outcome, Bury) and outcome.why.startswith(HANDLER)
+        return (outcome.detail or outcome.why) if isinstance(outcome, Bury) and is_one else ""
 
     def lines(self, job: str, worker: str) -> list[VisitRow]:
         """The row of the visit, and those of its links that a limit or a trap rule dropped."""
