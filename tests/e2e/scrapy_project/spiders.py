@@ -344,4 +344,18 @@ class Listed(RedisSpider):
         yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf")}
 
 
+class Proxied(scrapy.Spider):
+    """Of a site that bans by address."""
+
+    name = "proxied"
+    start_urls = [f"{SITE}/"]
+
+    def parse(self, response):
+        # As many spiders do: what the download has left in meta travels along.
+        yield from response.follow_all(css="a", callback=self.parse_page, meta=response.meta)
+
+    def parse_page(self, response):
+        yield {"path": response.url.removeprefix(SITE)}
+
+
 ALL = (Plain, Crawling, Sitemap, Items, Later, Failing, Login, Jars, Chain, Repeating, Quotes, Authors, Moved)

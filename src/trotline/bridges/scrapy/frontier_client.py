@@ -16,6 +16,7 @@ from socket import gethostname
 
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.imported_filter import read as read_filter
+from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.result_writer import BATCH, GATHER, LOOK_EVERY, ResultWriter
 from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
@@ -59,9 +60,10 @@ class FrontierClient:
         notify: Callable[[], None],
         *,
         once: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed; `once`: if the
-        last job of this name has ended, no other is begun."""
+        last job of this name has ended, no other is begun; `pools`: of proxies, None without them."""
         self.worker = worker_name(0)
         self.ready: deque[tuple[Lease, Seconds]] = deque()
         """Leases whose start time has come, with the latest time at which they may start."""
@@ -80,6 +82,8 @@ class FrontierClient:
         self.over = False
         """There is no job to take part in."""
         self._once = once
+        self._pools = pools
+        self._place = plan.frontier
         self._slots = slots
         self._busy = busy
         self._notify = notify
@@ -154,7 +158,10 @@ class FrontierClient:
         self._event = asyncio.Event()
         self._to_write = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
-        others = (self._feed(), self._hand_out(), self._keep(), self._measure())
+        others = [self._feed(), self._hand_out(), self._keep(), self._measure()]
+        if self._pools is not None:
+            await self._pools.open(self._place)
+            others.append(self._pools.keep())
         self._tasks = [self._writer, *(asyncio.create_task(one) for one in others)]
         if self.start_urls is not None:
             self._tasks.append(asyncio.create_task(self._read_inbox(self.start_urls)))
@@ -181,6 +188,8 @@ class FrontierClient:
         return announced
 
     async def disconnect(self) -> None:
+        if self._pools is not None:
+            await self._pools.close()
         if self._opened is not None:
             await self._finder.close()
 
@@ -251,7 +260,7 @@ class FrontierClient:
         frontier, epoch = self.opened.frontier, self._epoch
         try:
             await self._report_held()
-            leases = await frontier.lease(self.worker, limit, LEASE_WAIT)
+            leases = await frontier.lease(self.worker, limit, LEASE_WAIT, self._served)
             if not leases and not self.unsent and await frontier.finished():
                 await self._end(epoch)
                 return
@@ -264,6 +273,10 @@ class FrontierClient:
             self.ended = False
             self.results.tokens.update(lease.token for lease in leases)
             self._starts.add(leases)
+
+    @property
+    def _served(self) -> Sequence[str]:
+        return DIRECT if self._pools is None else self._pools.served
 
     async def _end(self, epoch: int) -> None:
         """Nothing is left, unless the reactor has added something in the meantime."""
@@ -328,8 +341,8 @@ class FrontierClient:
     # Heartbeat
 
     async def _keep(self) -> None:
-        about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=DIRECT)
         while True:
+            about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=self._served)
             try:
                 await self.opened.frontier.beat(self.worker, about)
             except FrontierError as error:

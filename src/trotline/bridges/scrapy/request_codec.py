@@ -11,6 +11,7 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from trotline.bridges.scrapy.methods import Methods
 from trotline.bridges.scrapy.project_values import VALUES, loaded
+from trotline.model.proxy_pool import VIA, lane_of
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
 from trotline.rules.task_fields import (
@@ -38,10 +39,18 @@ class RequestCodec:
         self._named_slots = named_slots
 
     def encode(
-        self, request: Request, fingerprint: int, *, now: float, parent: str = "", jar: Any = None, again: bool = False
+        self,
+        request: Request,
+        fingerprint: int,
+        *,
+        now: float,
+        parent: str = "",
+        jar: Any = None,
+        again: bool = False,
+        pool: str = "",
     ) -> Task:
         """NotData says what cannot be stored. `jar`: the cookies that its process has for it; `again`: it is a retry or
-        a redirect."""
+        a redirect; `pool`: what it goes out through."""
         payload = self._payload(request, again=again)
         if jar:
             payload["jar"] = jar
@@ -52,7 +61,7 @@ class RequestCodec:
         return Task(
             url=request.url,
             route=self._route(request),
-            lane=self.lane(request, parent),
+            lane=_via(self.lane(request, parent), pool),
             fingerprint=fingerprint,
             priority=_priority(request),
             depth=depth if type(depth) is int and 0 <= depth <= MOST_DEPTH else 0,
@@ -61,6 +70,7 @@ class RequestCodec:
             parent=parent,
             method=request.method,
             body=body,
+            pool=pool,
         )
 
     def decode(self, task: Task) -> tuple[Request, Any]:
@@ -152,6 +162,10 @@ def _request_class(path: Any) -> Callable[..., Request]:
     if not issubclass(found, Request):
         raise BadData(f"{path} is not a class of requests")
     return found  # type: ignore[no-any-return]
+
+
+def _via(lane: str, pool: str) -> str:
+    return lane_of(lane[: LONGEST_NAME - len(VIA) - len(pool)], pool) if pool else lane
 
 
 def _priority(request: Request) -> int:

@@ -23,15 +23,18 @@ from trotline.bridges.scrapy.cookie_jars import CookieJars
 from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.options import Options
+from trotline.bridges.scrapy.pools import POOL, Pools, schemes
+from trotline.bridges.scrapy.proxy_middlewares import GoOut, Judge
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
 from trotline.bridges.scrapy.visits import Visit, asked_rest
+from trotline.bridges.scrapy.way_out import WayOut
 from trotline.model.lease import Lease, Settlement
-from trotline.model.outcome import Bury
+from trotline.model.outcome import Bury, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.rules import redaction, scrapy_redis
+from trotline.rules import pool_names, redaction, scrapy_redis
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import BadData, NotData
 
@@ -96,7 +99,10 @@ class Scheduler(BaseScheduler):
         self._back = into_this_thread()
         self._thread = ClientThread(self._back)
         options = self._options
-        self._client = FrontierClient(options.plan, self._slots, self._busy, self._notify, once=options.once)
+        self._pools = self._open_pools(spider)
+        self._client = FrontierClient(
+            options.plan, self._slots, self._busy, self._notify, once=options.once, pools=self._pools
+        )
         if options.inbox:
             spider.trotline_reads_inbox = True  # type: ignore[attr-defined]
             self._client.start_urls = StartUrls(options.inbox, self._back, self._read_entries)
@@ -106,6 +112,19 @@ class Scheduler(BaseScheduler):
         self._crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
         self._crawler.signals.connect(self._idle, signals.spider_idle)
         return deferred_from_coro(self._open())
+
+    def _open_pools(self, spider: Spider) -> Pools | None:
+        """SettingsError: the file cannot be used."""
+        if not self._options.proxies:
+            return None
+        handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+        pools = Pools(self._options.proxies, spider, self._options.pool, schemes(handlers))
+        go_out, judge = self._crawler.get_downloader_middleware(GoOut), self._crawler.get_downloader_middleware(Judge)
+        assert go_out is not None and judge is not None  # noqa: S101 - the add-on has added them
+        go_out.visits = judge.visits = self._visits
+        go_out.proxied = pools.proxied
+        judge.handles, judge.chance = self._handles, pools.chance
+        return pools
 
     async def _open(self) -> None:
         try:
@@ -192,6 +211,9 @@ class Scheduler(BaseScheduler):
     def _go_on(self, request: Request, visit: Visit) -> bool:
         """A retry takes the place of its task, and so does a redirect that is not filtered. Another redirect is a new
         task: if its target is known, there is nothing left to do."""
+        if visit.way is not None and visit.way.outcome is not None:
+            # It goes out through another proxy, and as it is.
+            return True
         own = visit.lease.task
         if not request.dont_filter and not self._options.unfiltered:
             fingerprint = self._filtered(request)
@@ -204,13 +226,27 @@ class Scheduler(BaseScheduler):
             parent=own.parent,
             attempt=times if type(times) is int and times >= 0 else own.attempt,
             created_at=own.created_at,
+            blocked_by=own.blocked_by if own.lane == task.lane else (),
         )
         return True
 
     def _task(self, request: Request, fingerprint: int, parent: str, *, again: bool = False) -> Task:
         return self._codec.encode(
-            request, fingerprint, now=self._client.now(), parent=parent, jar=self._jars.snapshot(request), again=again
+            request,
+            fingerprint,
+            now=self._client.now(),
+            parent=parent,
+            jar=self._jars.snapshot(request),
+            again=again,
+            pool=self._pool_of(request),
         )
+
+    def _pool_of(self, request: Request) -> str:
+        if self._pools is not None:
+            return self._pools.name_of(request)
+        if why := pool_names.refusal(str(request.meta.get(POOL) or ""), ()):
+            raise NotData(f"{why} (the setting TROTLINE_PROXIES)")
+        return ""
 
     def _fingerprint(self, request: Request, parent: _Parent | None) -> int:
         if not request.dont_filter and not self._options.unfiltered:
@@ -268,6 +304,10 @@ class Scheduler(BaseScheduler):
 
     def _request(self, lease: Lease) -> Request | None:
         """None: what is in the queue is no request of this spider. It must not stop the others."""
+        way = self._pools.way(lease) if self._pools is not None else None
+        if isinstance(way, Snooze):
+            self._client.add_settlement(Settlement(lease, way))
+            return None
         try:
             request, jar = self._codec.decode(lease.task)
             if jar is not None:
@@ -277,7 +317,7 @@ class Scheduler(BaseScheduler):
             log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
             self._client.add_settlement(Settlement(lease, Bury(f"not read: {why[:200]}")))
             return None
-        self._visits[request] = Visit(lease, request)
+        self._visits[request] = Visit(lease, request, None if way is None else WayOut(way))
         return request
 
     def _flush_old(self) -> None:
