@@ -14,6 +14,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from socket import gethostname
 
+import msgspec
+
+from trotline.bridges.scrapy.held_account import LOST
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.imported_filter import read as read_filter
 from trotline.bridges.scrapy.pools import Pools
@@ -22,9 +25,11 @@ from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SettingsError
 from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, Progress, State, WorkerInfo
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Snooze
+from trotline.model.proxy_pool import is_account_pool
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
@@ -49,6 +54,17 @@ MISSED = "missed its start time"
 NEVER: Seconds = float("inf")
 
 
+class Ready(msgspec.Struct, frozen=True):
+    """A lease whose start time has come."""
+
+    lease: Lease
+    latest: Seconds
+    """It may start until then."""
+    session: bytes | None = None
+    """Of its account, as it is stored; None: it has none."""
+    asked_at: Seconds = 0.0
+
+
 class FrontierClient:
     """Made and used in the thread's loop; `ready`, `ended`, `unsent` and the `add_*` calls also by the reactor."""
 
@@ -65,8 +81,8 @@ class FrontierClient:
         """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed; `once`: if the
         last job of this name has ended, no other is begun; `pools`: of proxies, None without them."""
         self.worker = worker_name(0)
-        self.ready: deque[tuple[Lease, Seconds]] = deque()
-        """Leases whose start time has come, with the latest time at which they may start."""
+        self.ready: deque[Ready] = deque()
+        """Leases whose start time has come."""
         self.ended = False
         """The job is finished, over all processes; what is added later reopens it."""
         self.why_ended = ""
@@ -100,6 +116,7 @@ class FrontierClient:
         self._rate = 0.0
         self._ahead: Seconds = 0.0
         self._tasks: list[asyncio.Task[None]] = []
+        self._reading: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken = False
 
@@ -117,10 +134,14 @@ class FrontierClient:
             self.results.puts.extend(tasks)
         self.wake()
 
-    def add_settlement(self, settlement: Settlement) -> None:
+    def add_settlement(self, settlement: Settlement, session: bytes | None = None) -> None:
+        """`session`: of the lease's account, to be saved before."""
         with self._ending:
             self._epoch += 1
-            self.results.settlements.append(settlement)
+            if session is None:
+                self.results.settlements.append(settlement)
+            else:
+                self.results.sessions.append((settlement, session))
         self._settled += 1
         self.wake()
 
@@ -298,8 +319,33 @@ class FrontierClient:
 
     async def _hand_out(self) -> None:
         while True:
-            self.ready.append(await self._starts.next())
+            lease, latest = await self._starts.next()
+            if lease.member and is_account_pool(lease.task.pool):
+                self._reading.add(reading := asyncio.create_task(self._with_session(lease, latest)))
+                reading.add_done_callback(self._reading.discard)
+                continue
+            self.ready.append(Ready(lease, latest))
             self._notify()
+
+    async def _with_session(self, lease: Lease, latest: Seconds) -> None:
+        asked_at = time.monotonic()
+        try:
+            state = await self.opened.frontier.read_session(self.worker, lease)
+        except FrontierError as error:
+            self._outage.report(error.what)
+            state = None
+        if state is None:
+            self.popped += 1
+            self.give_back(lease, LOST)
+            return
+        self.ready.append(Ready(lease, latest, state, asked_at))
+        self._notify()
+
+    async def holds_account(self, lease: Lease) -> bool:
+        state = await until_reachable(
+            lambda: self.opened.frontier.read_session(self.worker, lease), self._outage.report
+        )
+        return state is not None
 
     async def _measure(self) -> None:
         while True:

@@ -7,15 +7,17 @@ from typing import Any
 import msgspec
 from scrapy import Request, Spider
 
+from trotline.bridges.scrapy.held_account import HeldAccount
 from trotline.config import backends, proxy_pools
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import SettingsError
 from trotline.model.lease import Lease
 from trotline.model.outcome import Snooze
 from trotline.model.proxy import Proxy, ProxyScheme, Way
-from trotline.model.proxy_pool import NO_PROXY, lane_of, pool_of, without_pool
+from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, pool_of, without_pool
+from trotline.model.time import Seconds
 from trotline.processes.pool_keeper import PoolKeeper
-from trotline.rules import pool_names
+from trotline.rules import account_sessions, pool_names
 from trotline.rules.tagged_json import NotData
 from trotline.rules.task_fields import LONGEST_NAME
 
@@ -99,6 +101,21 @@ class Pools:
             raise NotData(why)
         return given
 
+    def account(self, lease: Lease, state: bytes, asked_at: Seconds) -> tuple[Proxy | None, HeldAccount] | Snooze:
+        """The account of the lease, and its way out; Snooze: not by this process, or not yet."""
+        account = self._book.account(pool_of(lease.task.lane), lease.member)
+        if account is None:
+            return Snooze(1.0, "account is unknown to this process")
+        session = account_sessions.decoded(state, account.fingerprint)
+        proxy = self._book.proxy_id(account, session.moves, session.proxy)
+        way = self._book.proxy_of(account, session.moves, proxy) if proxy else None
+        held = HeldAccount(lease, account, session, proxy, asked_at)
+        if account.proxies == NO_PROXY:
+            return None, held
+        if isinstance(way, Proxy) and way.scheme in self._usable:
+            return way, held
+        return Snooze(5.0, "its account has no proxy at the moment")
+
     def way(self, lease: Lease) -> Proxy | Snooze | None:
         """None: directly, on purpose. Snooze: not by this process, or not yet."""
         if not lease.member:
@@ -121,6 +138,9 @@ class Pools:
 
 
 def _can_use(book: PoolBook, name: str, usable: Collection[ProxyScheme]) -> bool:
+    if is_account_pool(name):
+        proxies = book.proxies_of(name)
+        return proxies == NO_PROXY or _can_use(book, proxies, usable)
     ways = (_way(book, name, member.id) for member in book.pool(name).members)
     return any(isinstance(way, Proxy) and way.scheme in usable for way in ways)
 

@@ -7,6 +7,7 @@ import msgspec
 from scrapy import Request
 from scrapy.http import Response
 
+from trotline.bridges.scrapy.held_account import HeldAccount
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.lease import Lease
 from trotline.model.limits import Limits
@@ -36,11 +37,12 @@ _TIMED_OUT = frozenset(("TimeoutError", "DownloadTimeoutError"))
 class WayOut:
     """Of one visit. Used in Scrapy's thread only."""
 
-    __slots__ = ("lift", "member", "outcome", "proxy", "used")
+    __slots__ = ("account", "lift", "member", "outcome", "proxy", "used")
 
-    def __init__(self, proxy: Proxy | None) -> None:
+    def __init__(self, proxy: Proxy | None, account: HeldAccount | None = None) -> None:
         self.proxy = proxy
         """None: an account without a proxy."""
+        self.account = account
         self.used = False
         """A request was sent."""
         self.member = MemberResult.UNUSED
