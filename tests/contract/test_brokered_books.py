@@ -1,5 +1,6 @@
 """The books of a brokered frontier: shelves, window, overflow, and messages that nobody of ours wrote."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 from tests.contract.brokered_benches import MemoryBrokerBench, MemoryPostgresBench
 
 from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.frontier.pump import PATIENCE
 from trotline.model.job import State
-from trotline.model.lease import Admission
+from trotline.model.lease import Admission, Settlement
+from trotline.model.outcome import Done
 from trotline.rules import shelves
 from trotline.testing.frontier_contract.bench import finish, lane_view, lease_all, task, tasks
+from trotline.testing.frontier_contract.living import RESCUED_WITHIN
 
 
 class ShardedMemoryBench(MemoryBrokerBench):
@@ -103,6 +107,24 @@ async def test_a_broker_that_is_away_for_long_stops_puts_before_they_change_anyt
     bench.jump(11)
     assert await frontier.put([task(f"https://h{number}.example/")]) == [Admission.NEW]
     assert len(await lease_all(frontier, "w")) == number + 1
+
+
+async def test_a_broker_that_does_not_answer_delays_no_rescue(bench: Bench) -> None:
+    """What the books can do alone they do: others can have what a dead worker held, and visits can end."""
+    frontier = await bench.open()
+    await frontier.put(tasks(2))
+    [held, other] = await frontier.lease("dead", 2)
+    await frontier.put([task("https://shelved.example/")])
+    bench.broker.hangs = asyncio.Event()
+    bench.jump(RESCUED_WITHIN)
+    async with asyncio.timeout(2 * PATIENCE + 5):
+        rescued = await frontier.lease("w", 10)
+        child = task("https://shop.example/child")
+        await frontier.settle("w", [Settlement(rescued[0], Done(), children=(child,))])
+    assert {lease.task.url for lease in rescued} == {held.task.url, other.task.url}
+    bench.broker.hangs.set()
+    bench.jump(11)
+    assert {lease.task.url for lease in await lease_all(frontier, "w")} == {"https://shelved.example/", child.url}
 
 
 async def test_a_lost_confirmation_publishes_twice_and_visits_once(bench: Bench) -> None:

@@ -62,9 +62,9 @@ class PostgresFrontier:
         self._announced: dict[str, Seconds] = {}
         """Worker -> until when others know that it waits, by the clock of this process."""
 
-        self._supply: Callable[[int], Awaitable[None]] | None = None
+        self._supply: Callable[[int], Awaitable[bool]] | None = None
 
-    def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
+    def set_supply(self, supply: Callable[[int], Awaitable[bool]]) -> None:
         """See `ports.books.OpenBooks`."""
         self._supply = supply
 
@@ -98,8 +98,7 @@ class PostgresFrontier:
         while True:
             wakeups.forget()
             await self._housekeep(worker)
-            if self._supply is not None:
-                await self._supply(limit)
+            busy = self._supply is not None and await self._supply(limit)
             request = lease_tasks.Request(worker, limit, pools, self._chance.random)
             leases, why = await self._lease(request)
             if leases or why is None:
@@ -110,8 +109,10 @@ class PostgresFrontier:
             self._quiet = why.empty
             self._check_supply()
             left = until - clock()
-            if left <= 0 or (why.may_be_over and await self.finished()):
+            if (left <= 0 and not busy) or (why.may_be_over and await self.finished()):
                 return leases
+            if busy:
+                continue
             pause = max(0.001, why.wake - why.now)
             if self._supply is not None:
                 # What waits at a broker is not announced.
