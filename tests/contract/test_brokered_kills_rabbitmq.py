@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.brokered_benches import BrokeredBench, MemoryBrokerBench
+from tests.contract.brokered_benches import AnyBrokeredBench, MemoryBrokerBench
 from tests.contract.brokered_kills import COUNT, BrokeredKills, pump_of, run_to_the_end
-from tests.contract.rabbitmq_servers import RabbitBench, ShardedRabbitBench, rabbit
+from tests.contract.rabbitmq_servers import RabbitBench, RabbitPostgresBench, ShardedRabbitBench, rabbit
 
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
@@ -18,8 +18,10 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
 class TestRabbitKills(BrokeredKills):
-    @pytest.fixture(params=[RabbitBench, ShardedRabbitBench], ids=["one_shard", "four_shards"])
-    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[BrokeredBench]:
+    @pytest.fixture(
+        params=[RabbitBench, ShardedRabbitBench, RabbitPostgresBench], ids=["one_shard", "four_shards", "postgresql"]
+    )
+    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[AnyBrokeredBench]:
         bench = request.param()
         yield bench
         await bench.close()

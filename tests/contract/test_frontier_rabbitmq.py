@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import settings
-from tests.contract.rabbitmq_servers import RabbitBench
+from tests.contract.brief_contract import BRIEF_CONTRACT
+from tests.contract.rabbitmq_servers import RabbitBench, RabbitPostgresBench
 from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
 
 from trotline.testing.frontier_contract import FrontierContract
@@ -32,6 +33,26 @@ class TestRabbitMQ(FrontierContract):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[RabbitBench]:
         bench = RabbitBench()
+        yield bench
+        await bench.close()
+
+
+class BooksOnPostgres(FrontierContract):
+    """What RabbitMQ with its books on PostgreSQL promises."""
+
+    gaps: ClassVar[Mapping[str, str]] = {}
+    marks: ClassVar[Mapping[str, str]] = TestRabbitMQ.marks
+
+
+class TestRabbitMQPostgres(BRIEF_CONTRACT):  # type: ignore[misc]
+    """The pump is held to all promises above, and PostgreSQL to its own elsewhere."""
+
+    gaps = BooksOnPostgres.gaps
+    marks = BooksOnPostgres.marks
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[RabbitPostgresBench]:
+        bench = RabbitPostgresBench()
         yield bench
         await bench.close()
 

@@ -9,7 +9,7 @@ from trotline.ports.books import ShelfView, Shelves
 
 
 class CountingBooks:
-    """What the books say; that real ones count right is tested in tests/contract/test_brokered_books_redis.py."""
+    """What the books say; that real ones count right is tested in tests/contract/test_brokered_books.py."""
 
     def __init__(self, ready: int = 0, unpublished: int = 0, **shelves: int) -> None:
         self.ready, self.unpublished_parcels, self.counts = ready, unpublished, shelves
