@@ -533,6 +533,25 @@ async def test_operators_see_a_queue_like_any_other_job(queue: Queue, place: str
     assert '"state":"leased"' in trace.replace(" ", "")
 
 
+async def test_a_task_with_its_own_job_type_is_traced(queue: Queue, place: str) -> None:
+    await queue.add(f"{SITE}/held", job_type="product")
+    await queue.add(f"{SITE}/waits", job_type="review")
+    held = await taken(queue)
+    assert (held.url, held.job_type) == (f"{SITE}/held", "product")
+
+    async def told(*words: str) -> str:
+        command = [sys.executable, "-m", "trotline.cli", "trace", *words, "--frontier", place]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        return (await process.communicate())[0].decode()
+
+    found, unknown, named = await asyncio.gather(
+        told(held.url, "shop"), told(f"{SITE}/waits", "shop"), told(f"{SITE}/waits", "shop", "--route", "review")
+    )
+    assert "holds it" in found
+    assert "as a task with job_type 'task' or 'product'." in unknown and "with --route NAME" in unknown
+    assert "'review'" in named and "--route NAME" not in named
+
+
 async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: Queue, place: str) -> None:
     from trotline import Spider
     from trotline.commands.open_job import open_job
