@@ -134,8 +134,11 @@ class ObjectArchive:
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         return await self._reader.read(entry)
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
-        return self._reader.pages(wanted, part, parts)
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        return await self._reader.units(wanted)
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
+        return self._reader.pages(wanted, part, parts, unit)
 
     async def check(self) -> ArchiveCheck:
         return await check.check(self._store)
