@@ -29,7 +29,7 @@ USED: dict[str, frozenset[str]] = {
     "coordinate": frozenset(_PLACES | _LOGS | {"inbox", "proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
-    "reparse": frozenset({"sink", "archive", "processes", "memory"}),
+    "reparse": frozenset({"sink", "archive", "processes", "memory", "frontier"}),
     "try": frozenset(_GUARD | {"proxies"}),
     "fetch": frozenset(_GUARD | _PLACES | {"inbox", "proxies", "processes", "slots", "memory"}),
     "shell": frozenset(_GUARD | {"proxies"}),

@@ -14,7 +14,7 @@ import msgspec
 
 from trotline.config import backends
 from trotline.config.spider_loader import load
-from trotline.errors import TrotlineError
+from trotline.errors import ArchiveDamaged, TrotlineError
 from trotline.model.archive import ArchiveQuery
 from trotline.model.record import Record
 from trotline.processes import memory_limits
@@ -55,6 +55,8 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
     examples: dict[str, list[str]] = {}
     trouble: str = ""
     """Why it could not go on."""
+    lasting: bool = False
+    """Another try would not help."""
 
 
 class _Tally:
@@ -69,7 +71,7 @@ class _Tally:
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
 
-    def counts(self, trouble: str = "") -> ReparseCounts:
+    def counts(self, trouble: str = "", *, lasting: bool = False) -> ReparseCounts:
         return ReparseCounts(
             pages=self.pages,
             read=self.read,
@@ -79,6 +81,7 @@ class _Tally:
             failed=dict(self.failed),
             examples=self.examples,
             trouble=redaction.text(trouble),
+            lasting=lasting,
         )
 
 
@@ -87,13 +90,13 @@ def main() -> int:
     for line in sys.stdin.buffer:
         share = msgspec.json.decode(line, type=ReparseShare)
         memory_limits.cap(share.memory)
-        tally, trouble = _Tally(), ""
+        tally, trouble, lasting = _Tally(), "", False
         try:
             with Path(share.out).open("wb") as out:
                 asyncio.run(_parse(share, tally, out))
         except TrotlineError as error:
-            trouble = f"{error.what}. {error.hint}"
-        sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
+            trouble, lasting = f"{error.what}. {error.hint}", isinstance(error, ArchiveDamaged)
+        sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble, lasting=lasting)) + b"\n")
         sys.stdout.buffer.flush()
     return 0
 
