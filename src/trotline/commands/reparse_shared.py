@@ -95,7 +95,7 @@ def _task(unit: str, spider: str, query: ArchiveQuery) -> dict[str, object]:
     }
 
 
-async def _report(queue: Queue, parsed: list[ReparseCounts], **more: int) -> SharedReport:
+async def _report(queue: Queue, parsed: list[ReparseCounts], **more: Any) -> SharedReport:
     now = await queue.stats()
     job = queue.job.id if queue.job is not None else ""
     counts = total([one for one in parsed if not one.trouble])

@@ -21,7 +21,6 @@ import msgspec
 from trotline.adapters.objects import check, retention
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
-from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveError
 from trotline.model.archive import (
     ArchiveCheck,
@@ -34,6 +33,7 @@ from trotline.model.archive import (
 )
 from trotline.model.limits import MIB
 from trotline.model.time import Moment, Seconds
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc
 from trotline.rules.archive_urls import ArchiveUrl
 

@@ -3,8 +3,8 @@
 import msgspec
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
+from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_reading
 
 

@@ -7,9 +7,9 @@ from zlib import crc32
 import msgspec
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, span_of
-from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchivedPage, ArchiveEntry, ArchiveQuery
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import cdxj, warc, warc_reading
 
 SMALL_INDEX = 256 * 1024
