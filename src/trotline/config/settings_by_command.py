@@ -26,7 +26,7 @@ USED: dict[str, frozenset[str]] = {
     "lab": frozenset(NAMES) - _SHARE - _DEVELOPMENT - _NOT_IN_LAB,
     "start": frozenset(_PLACES | _LOGS | {"inbox", "max_pages", "max_bytes", "proxies"}),
     "write": frozenset({"sink"} | _LOGS),
-    "coordinate": frozenset(_PLACES | _LOGS | {"inbox", "proxies", "metrics"}),
+    "coordinate": frozenset(_PLACES | _LOGS | {"archive", "inbox", "proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
     "reparse": frozenset({"sink", "archive", "processes", "memory", "frontier"}),
