@@ -11,6 +11,7 @@ from os import getpid
 import msgspec
 
 from trotline.commands import inbox
+from trotline.commands.archive import keep_to_retention
 from trotline.commands.feed import LoopClock, open_feed
 from trotline.commands.merge import MergePlan
 from trotline.commands.merge_after import merged_after
@@ -49,6 +50,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     spider: Spider
     frontier: str
     sink: str
+    archive: str = ""
+    """Empty: its pages are not archived, or that is not known here."""
 
     def config(self, during: str) -> SpiderConfig:
         return SpiderConfig(
@@ -87,7 +90,7 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
                 hint="Name each spider once: jobs and files are known by its name.",
             )
         frontier, sink = settings.frontier_of(spider.name), settings.sink_of(spider.name)
-        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink)
+        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive)
     return tuple(posts.values())
 
 
@@ -216,6 +219,8 @@ class SpiderHooks:
             async with _there(url) as sink:
                 if sink is not None:
                     await sink.maintain(now)
+        for url in dict.fromkeys(post.archive for post in self._posts.values()):
+            await keep_to_retention(url, now)
 
 
 @asynccontextmanager

@@ -2,6 +2,10 @@
 
 import sqlite3
 
+import msgspec
+
+from trotline.adapters.objects.archive import ObjectArchive
+from trotline.adapters.objects.folder import FolderStore
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.commands.coordinate import CoordinatePlan, Post, SpiderHooks
 from trotline.config import backends
@@ -9,6 +13,9 @@ from trotline.model.job import LaneRules
 from trotline.model.record import Record
 from trotline.rules import merge_note
 from trotline.spider.spider import Spider
+from trotline.testing.archive_contract import NOON, capture, found
+
+DAY = 86_400.0
 
 
 async def stored(path):
@@ -66,6 +73,24 @@ async def test_a_rule_that_fails_is_noted(tmp_path):
     assert answer == note
     assert "KeyError" in note.error
     assert note.sentence.startswith("the merge failed: ")
+
+
+async def test_captures_beyond_keep_of_the_url_are_pruned_by_maintenance(tmp_path):
+    folder = tmp_path / "pages"
+    for number, age in ((1, 100 * DAY), (2, 10 * DAY)):
+        writer = ObjectArchive(FolderStore(folder), f"w{number}")
+        await writer.write([capture(number, at=NOON - age)])
+        await writer.close()
+    for options, left in (("", [1, 2]), ("?keep=90d", [2])):
+        post = Post(
+            ref="shop.py", spider=Spider("shop"), frontier="sqlite::memory:", sink=f"sqlite:{tmp_path}/none.db",
+            archive=f"file:{folder}{options}",
+        )  # fmt: skip
+        await SpiderHooks(CoordinatePlan(posts=(post,)), [post]).maintain(NOON)
+        assert [entry.id for entry in await found(ObjectArchive(FolderStore(folder)))] == [f"{n:032x}" for n in left]
+    elsewhere = msgspec.structs.replace(post, archive=f"file:{tmp_path}/elsewhere?keep=90d")
+    await SpiderHooks(CoordinatePlan(posts=(elsewhere,)), [elsewhere]).maintain(NOON)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 async def test_without_a_rule_nothing_is_merged(tmp_path):
