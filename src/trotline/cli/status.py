@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
+from trotline.cli.counter_names import plain
 from trotline.cli.go_on_view import go_on
 from trotline.cli.held_back_view import remedy
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
@@ -186,7 +187,7 @@ def portrait(look: Look) -> list[str]:
         if not name.startswith((*FACTS, *POOL_FACTS, *RETRY_FACTS, LISTING))
     }:
         ordered = by_number(happened, _MOST)
-        lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
+        lines += ["", "what happened", *(f"{count(number):>9}  {safe(plain(name), 100)}" for name, number in ordered)]
     if twins := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
     if used := uses(p.tallies):

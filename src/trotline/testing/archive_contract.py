@@ -75,6 +75,17 @@ class ArchiveContract:
         assert page.about["meta"] == {"from": "Grüße"}
         await writer.close()
 
+    async def test_batches_that_are_written_at_once_are_all_there(self, place: Place) -> None:
+        """A1: a crawl with `--cache` writes robots.txt while a group commit is under way."""
+        writer = place()
+        await writer.open()
+        body = b"the same body " * 100
+        await asyncio.gather(*(writer.write([capture(number, body=body)]) for number in range(1, 9)))
+        assert [page.answer.body for page in await read(place())] == [body] * 8
+        await writer.close()
+        assert [page.answer.body for page in await read(place())] == [body] * 8
+        assert (await place().check()).damages == ()
+
     async def test_a_batch_is_there_when_write_returns_and_after_close(self, place: Place) -> None:
         """A1, A4: another process finds it before its writer has ended."""
         writer = place()

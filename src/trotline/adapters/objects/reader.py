@@ -10,7 +10,7 @@ from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, s
 from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchivedPage, ArchiveEntry, ArchiveQuery
-from trotline.rules import cdxj, warc
+from trotline.rules import cdxj, warc, warc_reading
 
 SMALL_INDEX = 256 * 1024
 """Bytes of an index that is read whole when one URL is looked for."""
@@ -111,8 +111,8 @@ class Reader:
                 return found
         raise ArchiveDamaged(f"{entry.url} of {warc.date_of(entry.at)} is gone from the archive", hint="Was it pruned?")
 
-    async def _original(self, entry: ArchiveEntry, record: warc.Record) -> warc.Record:
-        first = warc.refers_to(record)
+    async def _original(self, entry: ArchiveEntry, record: warc_reading.Record) -> warc_reading.Record:
+        first = warc_reading.refers_to(record)
         async for found in self.entries(ArchiveQuery(url=first.url, until=entry.at + 1.0)):
             if found.digest == entry.digest and not found.is_revisit:
                 return _record(found, await self._store.get(found.file, found.offset, found.length))
@@ -166,10 +166,10 @@ class Reader:
 
 
 def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery) -> Iterator[ArchivedPage]:
-    originals: dict[str, warc.Record] = {}
+    originals: dict[str, warc_reading.Record] = {}
     for name, data in files:
         for offset, length, record in _records(name, data):
-            entry = warc.capture_of(record)
+            entry = warc_reading.capture_of(record)
             if entry is None:
                 continue
             if not entry.is_revisit and len(record.block) >= warc.LEAST_REVISIT:
@@ -180,19 +180,19 @@ def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery) -> Iterator[Arc
                 yield _page(placed, record, original)
 
 
-def _records(name: str, data: bytes) -> Iterator[tuple[int, int, warc.Record]]:
+def _records(name: str, data: bytes) -> Iterator[tuple[int, int, warc_reading.Record]]:
     try:
-        yield from warc.records(data)
-    except warc.Bad as error:
+        yield from warc_reading.records(data)
+    except warc_reading.Bad as error:
         raise ArchiveDamaged(f"{name} is damaged: {error}", hint="See: trotline archive verify") from error
 
 
-def _record(entry: ArchiveEntry, data: bytes) -> warc.Record:
+def _record(entry: ArchiveEntry, data: bytes) -> warc_reading.Record:
     return next(_records(entry.file, data))[2]
 
 
-def _page(entry: ArchiveEntry, record: warc.Record, original: warc.Record | None) -> ArchivedPage:
+def _page(entry: ArchiveEntry, record: warc_reading.Record, original: warc_reading.Record | None) -> ArchivedPage:
     try:
-        return warc.page_of(entry, record, original)
-    except warc.Bad as error:
+        return warc_reading.page_of(entry, record, original)
+    except warc_reading.Bad as error:
         raise ArchiveDamaged(f"{entry.url} in {entry.file}: {error}", hint="See: trotline archive verify") from error
