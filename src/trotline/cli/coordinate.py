@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trotline.coordinator.parts import CoordinatorEvent
 
 _ALERTS = ("alert.raised", "alert.continues", "alert.undelivered", "alert.dropped")
-_ALARMS = (*_ALERTS, "job.trouble", "coordinator.trouble")
+_ALARMS = (*_ALERTS, "job.trouble", "job.merge_failed", "coordinator.trouble")
 _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 
 

@@ -88,6 +88,8 @@ class BooksOffer(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Callable[[str], Awaitable[Jobs]]
     """Those that it starts are such jobs."""
     job: Callable[[str, Job], Awaitable[OpenBooks]]
+    leadership: Callable[[str], Awaitable[Leadership]]
+    """Its schedules start such jobs."""
 
 
 class BrokerOffer(msgspec.Struct, frozen=True, kw_only=True):

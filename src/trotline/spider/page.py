@@ -97,6 +97,11 @@ class Page:
         return self._task.depth
 
     @property
+    def attempt(self) -> int:
+        """Attempts already spent: 0 at the first one."""
+        return self._task.attempt
+
+    @property
     def site(self) -> str:
         """Whose data this is: the seed's `site_id`, the spider's name by default. Its links inherit it."""
         return self._task.site

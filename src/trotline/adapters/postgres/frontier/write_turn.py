@@ -29,12 +29,13 @@ WHERE t.lane = u.lane AND (u.exact OR u.level < t.level OR (u.level = t.level AN
 """
 """A lane that is ready keeps its time, and so its turn, unless it was served."""
 _ADD_TURN = """
-INSERT INTO turn (job, lane, pool, pace, level, position, ready_at)
+INSERT INTO turn (job, lane, pool, pace, level, position, ready_at, served)
 SELECT %s::integer, u.*
-FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::bigint[], %s::float8[])
-    u (lane, pool, pace, level, position, ready_at)
+FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::bigint[], %s::float8[]) WITH ORDINALITY
+    u (lane, pool, pace, level, position, ready_at, served)
 WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.lane = u.lane)
 """
+"""Lanes that become ready at the same moment have their turns in the order of these rows: tokens are larger."""
 _HANDED = """
 INSERT INTO held (job, worker, leased_at, token, task, lane, level, attempt, deaths, kills, member, chain, fp, body,
     starts_at)
@@ -141,7 +142,7 @@ def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
         )
     added = [each for each in kept if each.level is not None and each.served is None]
     if added:
-        # Lanes that become ready at the same moment have their turns in the order in which their tasks came.
+        # In the order in which their tasks came.
         order = {row.lane: -place for place, row in enumerate(reversed(turn.new))}
         added.sort(key=lambda each: order.get(each.lane, 1))
         parts.append(
