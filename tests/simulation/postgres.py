@@ -26,7 +26,7 @@ from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.frontier_url import parse
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
 from trotline.adapters.postgres.pool import dial
-from trotline.errors import TrotlineError
+from trotline.errors import FrontierUnreachable, TrotlineError
 from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.testing.clients import postgres_client
@@ -95,14 +95,14 @@ class _PostgresCrawl(Crawl):
         self._job: Job | None = None
         self._wires: list[_Wire] = []
 
-    async def open_frontier(self) -> Client:
+    async def open_frontier(self) -> Any:
         jobs = PostgresJobs(self._database(_Wire(self._address)))
         self._job = await jobs.start(self.spider.name, self.spider.rules)
-        frontier = await self._open(_Wire(self._address))
+        frontier: Any = _Patient(await self._open(_Wire(self._address)))
         self._herald = asyncio.create_task(self._listen_for_the_end(frontier))
         return frontier
 
-    async def _listen_for_the_end(self, frontier: Client) -> None:
+    async def _listen_for_the_end(self, frontier: Any) -> None:
         """Somebody who asks all the time whether the end is to be told: a word that comes early is one too many."""
         while True:
             self.finishes += await frontier.announce_finish()
@@ -121,7 +121,7 @@ class _PostgresCrawl(Crawl):
         assert self._job is not None, "open_frontier comes first"
         opened = await postgres_client(self._database(wire), self._job, rng=random.Random(self.chance.random()))
         own: Any = opened.opened.frontier
-        own._store.wakeups = _Deaf()
+        own.store.wakeups = _Deaf()
         if self._break_frontier is not None:
             self._break_frontier(opened)
         return opened
@@ -141,6 +141,23 @@ class _PostgresCrawl(Crawl):
         connection = await dial(self._address, "drop")
         await connection.execute(f"DROP SCHEMA IF EXISTS {self._address.quoted} CASCADE")
         await connection.close()
+
+
+class _Patient:
+    """The frontier of somebody who never dies: while a frozen node holds a lock, calls are repeated."""
+
+    def __init__(self, frontier: Client) -> None:
+        self._frontier = frontier
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **options: Any) -> Any:
+            while True:
+                try:
+                    return await getattr(self._frontier, name)(*args, **options)
+                except FrontierUnreachable:
+                    await asyncio.sleep(0.5)
+
+        return call
 
 
 class _Opening:
@@ -168,6 +185,7 @@ class _Wire:
         self._free: list[_Link] = []
         self._all: list[_Link] = []
         self.broken = 0
+        self.direct = True
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator["_Link"]:
@@ -212,6 +230,8 @@ class _Link:
         self._node = node
         self._chance = chance
         self._used_at = 0.0
+        self._given_up = False
+        """A statement of it may still run."""
 
     async def execute(self, *args: Any) -> Any:
         return await self._call("execute", args)
@@ -226,7 +246,7 @@ class _Link:
         return await self._call("fetchval", args)
 
     def in_order(self) -> bool:
-        return not self._real.is_closed() and not self._real.is_in_transaction()
+        return not self._given_up and not self._real.is_closed() and not self._real.is_in_transaction()
 
     def terminate(self) -> None:
         _thread().loop.call_soon_threadsafe(self._real.terminate)
@@ -261,7 +281,7 @@ class _Link:
                 if answer.done():
                     raise
             if asyncio.get_running_loop().time() > until:
-                answer.cancel()
+                self._given_up = answer.cancel()
                 raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
             patience = 0.02
             await asyncio.sleep(0.1)
@@ -279,8 +299,12 @@ class _Deaf:
     async def listen(self, job: int, patience: Seconds) -> None:
         return
 
-    async def wait(self, seconds: Seconds) -> None:
+    async def wait(self, seconds: Seconds) -> bool:
         await asyncio.sleep(min(seconds, 1.0))
+        return True
+
+    def found(self) -> None:
+        return
 
     async def close(self) -> None:
         return

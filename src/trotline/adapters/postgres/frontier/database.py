@@ -178,4 +178,10 @@ class Database:
                 f" {schema.VERSION})",
                 hint="Upgrade Trotline, or name another schema: ?schema=NAME",
             )
+        if found < schema.VERSION:
+            raise FrontierError(
+                f"the frontier {self.place} was created by an older Trotline (format {found}, this one needs"
+                f" {schema.VERSION})",
+                hint="Finish its jobs with that version, or name another schema: ?schema=NAME",
+            )
         return True
