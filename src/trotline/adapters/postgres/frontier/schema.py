@@ -18,9 +18,10 @@ cache    what one worker fetched for all (shared_cache.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
-last lease, for lanes served at the same moment; less than that before the first one. turn.position: the lane's waiting tasks of this level have larger ids,
-so a lease does not walk over the index entries of tasks that are gone and not vacuumed yet. turn.waiting: their number,
-of all levels; lane.later: of the lane's tasks that are delayed or wait for another step.
+last lease, for lanes served at the same moment; less than that before the first one. turn.position: the lane's waiting
+tasks of this level have larger ids, so a lease does not walk over the index entries of tasks that are gone and not
+vacuumed yet. turn.waiting: their number, of all levels; lane.later: of the lane's tasks that are delayed or wait for
+another step.
 
 pool.most: `member_concurrency`, and ring.dealt: that of its state, for queries. Members in flight (place 2) are in no
 index of due times.
