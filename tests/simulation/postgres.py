@@ -65,19 +65,17 @@ def _thread() -> _Thread:
 
 
 @lru_cache
-def server() -> PostgresServer:
+def server(build: str) -> PostgresServer:
     """One for all crawls of this process."""
     running = ExitStack()
     # Not `atexit`: nobody calls that in the processes of a pool.
     Finalize(None, running.close, exitpriority=0)
-    return running.enter_context(postgres(WHEEL, {"fsync": "off", "max_connections": "300"}))
+    return running.enter_context(postgres(build, {"fsync": "off", "max_connections": "300"}))
 
 
-def simulate_postgres(
-    seed: int, *, temper: Temper | None = None, break_it: Callable[[Client], None] | None = None
-) -> Verdict:
+def simulate_postgres(seed: int, *, temper: Temper | None = None, build: str = WHEEL) -> Verdict:
     """Run one crawl."""
-    crawl = _PostgresCrawl(seed, temper or _PER_CALL, break_it)
+    crawl = _PostgresCrawl(seed, temper or _PER_CALL, build)
     try:
         return run_virtual(crawl.run())
     finally:
@@ -85,13 +83,12 @@ def simulate_postgres(
 
 
 class _PostgresCrawl(Crawl):
-    def __init__(self, seed: int, temper: Temper, break_it: Callable[[Client], None] | None) -> None:
+    def __init__(self, seed: int, temper: Temper, build: str) -> None:
         super().__init__(seed, temper, "", None)
         self.web = Web(seed, hosts=HOSTS)
         # As with every frontier that is a server: it may forget a page whose validator is kept elsewhere.
         self.spider = spider_for(self.web, f"{PACE:.0f}/s", conditional=False)
-        self._break_frontier = break_it
-        self._address = parse(f"{server().url}?schema=sim{os.getpid()}_{next(_numbers)}&prepare=yes")
+        self._address = parse(f"{server(build).url}?schema=sim{os.getpid()}_{next(_numbers)}&prepare=yes")
         self._job: Job | None = None
         self._wires: list[_Wire] = []
 
@@ -115,15 +112,13 @@ class _PostgresCrawl(Crawl):
         return revived
 
     def frontier_of(self, node: Node) -> Any:
-        return _Opening(self._open(_Wire(self._address, node, random.Random(self.chance.random()))))
+        return _Opening(lambda: self._open(_Wire(self._address, node, random.Random(self.chance.random()))))
 
     async def _open(self, wire: "_Wire") -> Client:
         assert self._job is not None, "open_frontier comes first"
         opened = await postgres_client(self._database(wire), self._job, rng=random.Random(self.chance.random()))
         own: Any = opened.opened.frontier
         own.store.wakeups = _Deaf()
-        if self._break_frontier is not None:
-            self._break_frontier(opened)
         return opened
 
     def _database(self, wire: "_Wire") -> Database:
@@ -161,18 +156,25 @@ class _Patient:
 
 
 class _Opening:
-    """A frontier that is opened by its first call: a node has it before it can wait for anything."""
+    """A frontier that is opened by its first call: a node has it before it can wait for anything. A call whose opening
+    failed, because a reply was lost, is one that did not reach it; the next call opens it again."""
 
     generation = 0
 
-    def __init__(self, opening: Coroutine[Any, Any, Client]) -> None:
-        self._opening: asyncio.Task[Client] = asyncio.ensure_future(opening)
+    def __init__(self, open_it: Callable[[], Coroutine[Any, Any, Client]]) -> None:
+        self._open_it = open_it
+        self._opening: asyncio.Task[Client] | None = None
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **options: Any) -> Any:
-            return await getattr(await asyncio.shield(self._opening), name)(*args, **options)
+            return await getattr(await self._opened(), name)(*args, **options)
 
         return call
+
+    async def _opened(self) -> Client:
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.ensure_future(self._open_it())
+        return await asyncio.shield(self._opening)
 
 
 class _Wire:
