@@ -146,7 +146,7 @@ class LaneRow:
 
     def settle_state(self, job: str, rules: LaneRules, now: Moment) -> TurnWrite:
         """Decide when it may run next; call once, before the columns are written."""
-        ready_at = self._ready_at(now, rules.robots)
+        ready_at = self._ready_at(now, job, rules.robots)
         self._wait(ready_at, job, rules, now)
         if self.running < self.pace_row.kept[0]:
             freed = lane_sharing.freed(self.pace, job, now)
@@ -182,7 +182,10 @@ class LaneRow:
         bounds = pace.bounds_of(rules.pace(self.name), self.pool)
         self.pace = lane_sharing.waits(self.pace, job, bounds, ready_at)
 
-    def _ready_at(self, now: Moment, heeds: bool) -> Moment:
+    def _ready_at(self, now: Moment, job: str, heeds: bool) -> Moment:
         if self.paused == PAUSED:
             return pace.NEVER
+        if self.pace.claims and lane_sharing.claim_of(self.pace, job) is None:
+            # The other jobs may have ended: the lease that claims it looks, and learns when it may run.
+            return self.retry_at
         return max(self.retry_at, pace.free_at(self.pace, now, self.running, HORIZON, heeds=heeds))

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from trotline.adapters.postgres.frontier import accounts, chains
+from trotline.adapters.postgres.frontier import accounts, chains, shelving
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.lane_row import LOCK, LOCK_FREE, Columns, LaneRow, PaceRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
@@ -19,6 +19,7 @@ from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.time import Moment
+from trotline.ports.books import Parcel
 from trotline.rules import pace, route_queues
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ class Turn:
         """Further changes, which are written with these."""
         self.noted: set[str] = set()
         """Names of tallies whose example was written."""
+        self.shelved: list[tuple[TaskRow, Task]] = []
+        """New tasks that are to wait at a broker."""
+        self.made: list[Parcel] = []
+        """Their parcels; known after `flush`."""
         self.reopened = False
         self.woke = False
         """Is there work for waiting workers?"""
@@ -186,6 +191,12 @@ class Turn:
         self.waiting += 1
         self.chained.append(Late(row, due))
 
+    def shelve(self, row: TaskRow, task: Task) -> None:
+        """The task waits at a broker (shelving.py). Its lane is locked."""
+        self._lanes[row.lane].later += 1
+        self.waiting += 1
+        self.shelved.append((row, task))
+
     def enqueue(self, row: TaskRow) -> None:
         """Add the task to the queue of its lane, which is locked. The caller counts it."""
         lane = self._lanes[row.lane]
@@ -277,6 +288,8 @@ class Turn:
         """Write lanes, tasks, counters and tallies. May be called again after more changes."""
         if self._rings is not None:
             await accounts.write_rings(self)
+        if self.shelved:
+            await shelving.place(self)
         self._note_new()
         writes = [lane.settle_state(self.name, self.rules, self.now) for lane in self._lanes.values() if lane.touched]
         freed = [lane for lane in self._lanes.values() if lane.freed]
