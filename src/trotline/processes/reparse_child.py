@@ -93,7 +93,7 @@ def main() -> int:
 
 
 async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
-    reparse = Reparse(load(share.ref))
+    reparse = Reparse(load(share.ref), any_spider=bool(share.query.job))
     archive = backends.open_archive(share.archive, f"reparse-{share.part}")
     async for page in archive.pages(share.query, share.part, share.parts):
         tally.pages += 1
