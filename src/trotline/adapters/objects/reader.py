@@ -188,7 +188,12 @@ def _records(name: str, data: bytes) -> Iterator[tuple[int, int, warc_reading.Re
 
 
 def _record(entry: ArchiveEntry, data: bytes) -> warc_reading.Record:
-    return next(_records(entry.file, data))[2]
+    for _, _, record in _records(entry.file, data):
+        return record
+    raise ArchiveDamaged(
+        f"{entry.file} is damaged: it ends before {entry.url}, which is in its index",
+        hint="See: trotline archive verify",
+    )
 
 
 def _page(entry: ArchiveEntry, record: warc_reading.Record, original: warc_reading.Record | None) -> ArchivedPage:
