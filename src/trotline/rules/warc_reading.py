@@ -129,7 +129,10 @@ def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None)
         answer = Answer(
             url=entry.url, status=status, headers=kept, body=body, address=record.fields.get("warc-ip-address", "")
         )
-    if digest_of(answer.body) != record.fields.get("warc-payload-digest"):
+    written = record.fields.get("warc-payload-digest", "")
+    if not written.startswith("sha256:"):
+        raise Bad("it has no digest that is checked here (sha256): another program wrote it")
+    if digest_of(answer.body) != written:
         raise Bad("its body does not have the digest that was written with it")
     about = about_of(record)
     return ArchivedPage(entry=entry, answer=answer, method=_text(about.get("method")) or "GET", about=about)
