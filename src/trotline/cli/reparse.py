@@ -69,9 +69,9 @@ def command(
     else:
         more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
         click.echo(f"{count(report.written, 'record')} written{more}")
-    if not report.counts.pages:
-        return EMPTY
-    return FINISHED_WITH_DEAD if report.counts.failed else FINISHED
+    if report.counts.failed or report.counts.rejects or report.refused:
+        return FINISHED_WITH_DEAD
+    return FINISHED if report.counts.read else EMPTY
 
 
 def _show(report: "ReparseReport") -> None:
@@ -79,17 +79,22 @@ def _show(report: "ReparseReport") -> None:
     click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
     for why, number in list(counts.not_read.items())[:_SHOWN]:
         click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
-    for why, number in list(counts.failed.items())[:_SHOWN]:
-        named = ", ".join(safe_url(url) for url in counts.examples.get(why, ()))
-        click.echo(f"  failed  {count(number)}: {safe_text(why, 200)} ({named})")
-    if len(counts.failed) > _SHOWN:
-        click.echo(f"          and {len(counts.failed) - _SHOWN} other reasons: --json has all")
+    _show_reasons("failed", counts.failed, counts.examples)
     rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
     click.echo(f"records   {count(counts.records)}{rejected}")
+    _show_reasons("reason", counts.rejected, counts.examples)
     if report.differences is None:
         click.echo("rows      cannot be compared: this sink's rows cannot be read")
     else:
         _show_differences(report.differences)
+
+
+def _show_reasons(word: str, reasons: dict[str, int], examples: dict[str, list[str]]) -> None:
+    for why, number in list(reasons.items())[:_SHOWN]:
+        named = ", ".join(safe_url(url) for url in examples.get(why, ()))
+        click.echo(f"  {word}  {count(number)}: {safe_text(why, 200)} ({named})")
+    if len(reasons) > _SHOWN:
+        click.echo(f"          and {len(reasons) - _SHOWN} other reasons: --json has all")
 
 
 def _show_differences(found: "Differences") -> None:

@@ -47,6 +47,8 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     records: int = 0
     rejects: int = 0
+    rejected: dict[str, int] = {}
+    """Why records are not valid; `examples` has pages of each reason, as for `failed`."""
     not_read: dict[str, int] = {}
     failed: dict[str, int] = {}
     examples: dict[str, list[str]] = {}
@@ -57,11 +59,19 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
 class _Tally:
     def __init__(self) -> None:
         self.pages = self.read = self.records = self.rejects = 0
-        self.not_read, self.failed = Counter[str](), Counter[str]()
+        self.not_read, self.failed, self.rejected = Counter[str](), Counter[str](), Counter[str]()
         self.examples: dict[str, list[str]] = {}
 
     def fail(self, why: str, url: str) -> None:
         self.failed[why] += 1
+        self._name(why, url)
+
+    def reject(self, why: str, url: str) -> None:
+        self.rejects += 1
+        self.rejected[why] += 1
+        self._name(why, url)
+
+    def _name(self, why: str, url: str) -> None:
         named = self.examples.setdefault(why, [])
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
@@ -72,6 +82,7 @@ class _Tally:
             read=self.read,
             records=self.records,
             rejects=self.rejects,
+            rejected=dict(self.rejected),
             not_read=dict(self.not_read),
             failed=dict(self.failed),
             examples=self.examples,
@@ -108,7 +119,8 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
         else:
             tally.read += 1
             tally.records += len(got.records)
-            tally.rejects += len(got.rejects)
+            for one in got.rejects:
+                tally.reject(f"{one.kind}: {one.why}", page.entry.url)
             write(out, got.records)
             if kept and not share.dry_run:
                 await archive.write([kept_of(page, one) for one in kept])

@@ -24,7 +24,9 @@ async def later(page: Page):
     yield {"text": page.text}
 
 
-def archived(body=b"<b>T1</b> a page", *, route="product", status=200, kind=CaptureKind.RESPONSE, job="shop-3", **about):
+def archived(
+    body=b"<b>T1</b> a page", *, route="product", status=200, kind=CaptureKind.RESPONSE, job="shop-3", **about
+):
     url = "https://shop.example/p/1"
     entry = ArchiveEntry(id="1", url=url, at=1234.5, route=route, kind=kind, job=job)
     answer = Answer(url=url, status=status, headers=(("content-type", "text/html"),), body=body)
