@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # These use one core each, and print what they found at their end.
 AT_ONCE := $(MAKE) --no-print-directory --jobs 4
 
-.PHONY: demo fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
+.PHONY: demo rabbitmq4 fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -47,6 +47,10 @@ $(VENV)/.deploy: $(VENV)/.dev requirements/deploy.txt
 # Without root on a laptop those tests are skipped; when CI is set, they fail.
 packages:
 	@bash scripts/debian-packages requirements/debian.txt
+
+# RabbitMQ 4 of Debian 13, in a folder of its own (370 MB, about a minute), as root. Tests use it where it is.
+rabbitmq4:
+	@bash scripts/rabbitmq4 dist/rabbitmq-4
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m trotline.testing.demo

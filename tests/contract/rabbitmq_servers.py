@@ -9,7 +9,7 @@ from tests.contract.brokered_benches import AtBroker, BrokeredBench, PostgresBoo
 from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
 from trotline.ports.broker import Broker
-from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
+from trotline.testing.rabbitmq_server import RabbitServer, newer, rabbitmq
 
 _running = ExitStack()
 atexit.register(_running.close)
@@ -21,12 +21,20 @@ def rabbit() -> RabbitServer:
     return _running.enter_context(rabbitmq())
 
 
+@lru_cache
+def newer_rabbit() -> RabbitServer:
+    """RabbitMQ 4, where it is installed."""
+    return _running.enter_context(rabbitmq(root=newer()))
+
+
 class OnRabbit(AtBroker):
     """A job with its tasks on RabbitMQ. Its queues are deleted at the end."""
 
+    server = staticmethod(rabbit)
+
     async def make_broker(self) -> Broker:
         assert self._job is not None
-        return AmqpBroker(address_of(rabbit().url), self._job)
+        return AmqpBroker(address_of(self.server().url), self._job)
 
     async def close(self) -> None:
         await super().close()  # type: ignore[misc]
@@ -42,6 +50,10 @@ class RabbitBench(OnRabbit, BrokeredBench):
 
 class RabbitPostgresBench(OnRabbit, PostgresBooksBench):
     pass
+
+
+class NewerRabbitBench(RabbitBench):
+    server = staticmethod(newer_rabbit)
 
 
 class ShardedRabbitBench(RabbitBench):

@@ -68,7 +68,7 @@ async def test_a_view_that_stays_open_asks_seldom_and_a_broker_that_is_down_is_n
     class Down(MemoryBroker):
         async def depth(self, shelves: object) -> dict[str, int]:
             self.down = True
-            self._call("depth")
+            await self._call("depth")
             return {}
 
     assert await look(CountingBooks(lost=1), Down()) == ""

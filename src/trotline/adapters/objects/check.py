@@ -3,9 +3,9 @@
 import msgspec
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, span_of
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
+from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_reading
 
 
@@ -110,7 +110,7 @@ def _check_records(name: str, data: bytes, found: _Finding, bodies: set[str]) ->
             if entry.is_revisit and entry.digest not in bodies:
                 found.damaged(name, f"the body that {entry.url} refers to is not in its file", offset)
             elif not entry.is_revisit:
-                warc_reading.page_of(entry, record)
+                warc_reading.check_digest(warc_reading.page_of(entry, record), record)
                 bodies.add(entry.digest)
             found.captures.add(entry.id)
     except warc_reading.Bad as error:

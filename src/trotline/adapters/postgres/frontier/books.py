@@ -132,10 +132,10 @@ class PostgresBooks:
         ids = [numbers[0] for parcel in published if (numbers := _numbers(parcel.id)) is not None]
         if ids:
             await self._store.change(partial(_confirm, ids=ids), durable=False, shared=False)
-        if self._made:
-            own = self._made[:limit]
-            del self._made[:limit]
-            return own
+        # Own ones first: they are at hand. Others are looked for when a look says that there are some.
+        mine, self._made[:limit] = self._made[:limit], []
+        if mine:
+            return mine
         if ids and not self._more:
             return []
         found = await self._claim(limit)
