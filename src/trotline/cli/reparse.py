@@ -81,9 +81,9 @@ def command(
     else:
         more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
         click.echo(f"{count(report.written, 'record')} written{more}")
-    if not report.counts.pages:
-        return EMPTY
-    return FINISHED_WITH_DEAD if report.counts.failed else FINISHED
+    if report.counts.failed or report.counts.rejects or report.refused:
+        return FINISHED_WITH_DEAD
+    return FINISHED if report.counts.read else EMPTY
 
 
 def _share(plan: "ReparsePlan", spider: str, name: str, *, as_json: bool) -> int:
@@ -103,7 +103,7 @@ def _share(plan: "ReparsePlan", spider: str, name: str, *, as_json: bool) -> int
             click.echo(f"          {count(report.dead)} could not be read: trotline dead {report.job}")
     if not report.done and not report.dead:
         return EMPTY
-    return FINISHED_WITH_DEAD if report.dead or report.counts.failed else FINISHED
+    return FINISHED_WITH_DEAD if report.dead or report.counts.failed or report.counts.rejects else FINISHED
 
 
 def _show(report: "ReparseReport") -> None:
@@ -118,13 +118,18 @@ def _show_counts(counts: "ReparseCounts") -> None:
     click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
     for why, number in list(counts.not_read.items())[:_SHOWN]:
         click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
-    for why, number in list(counts.failed.items())[:_SHOWN]:
-        named = ", ".join(safe_url(url) for url in counts.examples.get(why, ()))
-        click.echo(f"  failed  {count(number)}: {safe_text(why, 200)} ({named})")
-    if len(counts.failed) > _SHOWN:
-        click.echo(f"          and {len(counts.failed) - _SHOWN} other reasons: --json has all")
+    _show_reasons("failed", counts.failed, counts.examples)
     rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
     click.echo(f"records   {count(counts.records)}{rejected}")
+    _show_reasons("reason", counts.rejected, counts.examples)
+
+
+def _show_reasons(word: str, reasons: dict[str, int], examples: dict[str, list[str]]) -> None:
+    for why, number in list(reasons.items())[:_SHOWN]:
+        named = ", ".join(safe_url(url) for url in examples.get(why, ()))
+        click.echo(f"  {word}  {count(number)}: {safe_text(why, 200)} ({named})")
+    if len(reasons) > _SHOWN:
+        click.echo(f"          and {len(reasons) - _SHOWN} other reasons: --json has all")
 
 
 def _show_differences(found: "Differences") -> None:

@@ -26,6 +26,7 @@ from trotline.rules.backend_urls import path_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from typing import BinaryIO
 
     from trotline.ports.archive import Archive
 
@@ -102,9 +103,20 @@ async def export(url: str, wanted: ArchiveQuery, file: Path) -> int:
     from trotline.rules import warc
 
     async with existing(url) as archive:
-        parts = [warc.encode(_capture(page), {}).data async for page in archive.pages(wanted)]
-    write_whole(file, lambda stream: sum(stream.write(part) for part in parts))
-    return len(parts)
+        pages, loop = archive.pages(wanted), asyncio.get_running_loop()
+
+        async def following() -> ArchivedPage | None:
+            return await anext(pages, None)
+
+        def write(stream: "BinaryIO") -> int:
+            # Page by page: an archive is larger than the memory.
+            number = 0
+            while page := asyncio.run_coroutine_threadsafe(following(), loop).result():
+                stream.write(warc.encode(_capture(page), {}).data)
+                number += 1
+            return number
+
+        return await asyncio.to_thread(write_whole, file, write)
 
 
 def _capture(page: ArchivedPage) -> Capture:

@@ -99,10 +99,12 @@ def share_of(plan: ReparsePlan, file: Path, **what: Any) -> ReparseShare:
 
 
 def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
-    not_read, failed, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
+    not_read, failed, rejected = Counter[str](), Counter[str](), Counter[str]()
+    examples = dict[str, list[str]]()
     for part in parts:
         not_read.update(part.not_read)
         failed.update(part.failed)
+        rejected.update(part.rejected)
         for why, urls in part.examples.items():
             examples[why] = [*examples.get(why, ()), *urls][: reparse_child.EXAMPLES]
     return ReparseCounts(
@@ -110,6 +112,7 @@ def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
         read=sum(part.read for part in parts),
         records=sum(part.records for part in parts),
         rejects=sum(part.rejects for part in parts),
+        rejected=dict(rejected.most_common()),
         not_read=dict(not_read.most_common()),
         failed=dict(failed.most_common()),
         examples=examples,

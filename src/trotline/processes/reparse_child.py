@@ -50,6 +50,8 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     records: int = 0
     rejects: int = 0
+    rejected: dict[str, int] = {}
+    """Why records are not valid; `examples` has pages of each reason, as for `failed`."""
     not_read: dict[str, int] = {}
     failed: dict[str, int] = {}
     examples: dict[str, list[str]] = {}
@@ -62,11 +64,19 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
 class _Tally:
     def __init__(self) -> None:
         self.pages = self.read = self.records = self.rejects = 0
-        self.not_read, self.failed = Counter[str](), Counter[str]()
+        self.not_read, self.failed, self.rejected = Counter[str](), Counter[str](), Counter[str]()
         self.examples: dict[str, list[str]] = {}
 
     def fail(self, why: str, url: str) -> None:
         self.failed[why] += 1
+        self._name(why, url)
+
+    def reject(self, why: str, url: str) -> None:
+        self.rejects += 1
+        self.rejected[why] += 1
+        self._name(why, url)
+
+    def _name(self, why: str, url: str) -> None:
         named = self.examples.setdefault(why, [])
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
@@ -77,6 +87,7 @@ class _Tally:
             read=self.read,
             records=self.records,
             rejects=self.rejects,
+            rejected=dict(self.rejected),
             not_read=dict(self.not_read),
             failed=dict(self.failed),
             examples=self.examples,
@@ -102,7 +113,7 @@ def main() -> int:
 
 
 async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
-    reparse = _reparse(share.ref)
+    reparse = _reparse(share.ref, any_spider=bool(share.query.job))
     archive = backends.open_archive(share.archive, f"reparse-{share.part}")
     with reparse.interruptible():
         async for page in archive.pages(share.query, share.part, share.parts, share.unit):
@@ -118,7 +129,8 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
             else:
                 tally.read += 1
                 tally.records += len(got.records)
-                tally.rejects += len(got.rejects)
+                for one in got.rejects:
+                    tally.reject(f"{one.kind}: {one.why}", page.entry.url)
                 write(out, got.records)
                 if kept and not share.dry_run:
                     await archive.write([kept_of(page, one) for one in kept])
@@ -126,8 +138,8 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
 
 
 @lru_cache(maxsize=1)
-def _reparse(ref: str) -> Reparse:
-    return Reparse(load(ref))
+def _reparse(ref: str, *, any_spider: bool) -> Reparse:
+    return Reparse(load(ref), any_spider=any_spider)
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -143,7 +143,10 @@ def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None)
 
 def check_digest(page: ArchivedPage, record: Record) -> None:
     """`Bad` if the body is not what its digest says. A changed byte is noticed without it, by the checksum of gzip."""
-    if digest_of(page.answer.body) != record.fields.get("warc-payload-digest"):
+    written = record.fields.get("warc-payload-digest", "")
+    if not written.startswith("sha256:"):
+        raise Bad("it has no digest that is checked here (sha256): another program wrote it")
+    if digest_of(page.answer.body) != written:
         raise Bad("its body does not have the digest that was written with it")
 
 

@@ -28,8 +28,11 @@ class NotRead(Exception):
 class Reparse:
     """For one spider: its routes, limits and checks as they are now."""
 
-    def __init__(self, spider: Spider) -> None:
+    def __init__(self, spider: Spider, *, any_spider: bool = False) -> None:
+        """`any_spider`: pages that another spider fetched, too. An archive may be that of many, and their routes may
+        have the same names."""
         self._spider = spider
+        self._any_spider = any_spider
         self._limits = spider.limits or Limits()
         self._tried = set[str]()
 
@@ -41,6 +44,9 @@ class Reparse:
             raise NotRead("the data of its task was too large to be archived")
         if not page.entry.route:
             raise NotRead("robots.txt and sitemaps")
+        fetched_by = page.entry.job.rpartition("-")[0]
+        if fetched_by and fetched_by != self._spider.name and not self._any_spider:
+            raise NotRead(f"pages of the spider {fetched_by!r} (--job takes those of a job all the same)")
         task = task_of(page)
         route = self._spider.routes.get(task.route)
         if route is None:

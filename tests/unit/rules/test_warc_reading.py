@@ -48,3 +48,11 @@ def test_nothing_else_is_raised_for_foreign_bytes(data):
                 warc_reading.page_of(entry, record)
     except warc_reading.Bad:
         return
+
+
+def test_a_digest_of_another_kind_is_not_called_a_wrong_one():
+    written = warc.encode(capture(), {})
+    [(_, _, record)] = [one for one in warc_reading.records(written.data) if one[2].fields["warc-type"] == "response"]
+    foreign = record._replace(fields={**record.fields, "warc-payload-digest": "sha1:2FD4E1C67A2D28FCED849EE1BB76E739"})
+    with pytest.raises(warc_reading.Bad, match="another program wrote it"):
+        warc_reading.check_digest(warc_reading.page_of(written.entry, foreign), foreign)

@@ -25,9 +25,9 @@ async def later(page: Page):
     yield {"text": page.text}
 
 
-def archived(body=b"<b>T1</b> a page", *, route="product", status=200, kind=CaptureKind.RESPONSE, **about):
+def archived(body=b"<b>T1</b> a page", *, route="product", status=200, kind=CaptureKind.RESPONSE, job="", **about):
     url = "https://shop.example/p/1"
-    entry = ArchiveEntry(id="1", url=url, at=1234.5, route=route, kind=kind)
+    entry = ArchiveEntry(id="1", url=url, at=1234.5, route=route, kind=kind, job=job)
     answer = Answer(url=url, status=status, headers=(("content-type", "text/html"),), body=body)
     return ArchivedPage(entry=entry, answer=answer, about={"site": "shop", "task": "ff" * 8, **about})
 
@@ -52,12 +52,18 @@ async def test_async_handlers_run_too():
         (archived(route="old"), "no route 'old'"),
         (archived(route=""), "robots.txt"),
         (archived(kind=CaptureKind.ARTIFACT), "files"),
+        (archived(job="other-shop-1"), "pages of the spider 'other-shop'"),
         (archived(**{TOO_LARGE: 40_000}), "too large"),
     ],
 )
 async def test_what_is_not_read_is_said(page, why):
     with pytest.raises(NotRead, match=why):
         await Reparse(shop).read(page)
+
+
+async def test_pages_of_another_spider_are_parsed_if_their_job_was_named():
+    got, _ = await Reparse(shop, any_spider=True).read(archived(job="other-shop-1"))
+    assert [record.key for record in got.records] == ["T1"]
 
 
 async def test_a_handler_that_fails_is_named_with_its_line():
