@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Awaitable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import obstore
@@ -30,6 +31,10 @@ _REQUEST = timedelta(seconds=60)
 _RETRY = timedelta(seconds=10)
 _TRIES = 2
 """Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""
+_PART = 8 * 1024 * 1024
+"""Bytes of a part of a large file;"""
+_PARTS = 2
+"""and parts that are sent, and so in memory, at a time."""
 _SAID = re.compile(r"<(Code|Message)>([^<]{1,300})<")
 _REASON = re.compile(r"non-2xx status code: (\d{3})")
 
@@ -39,7 +44,7 @@ class S3Objects:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
+        self.place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
         self._store = _store(address)
         self._prefix = f"{address.prefix}/" if address.prefix else ""
 
@@ -49,10 +54,24 @@ class S3Objects:
             # Listing may be allowed where writing is not.
             await self.put(".trotline", b"")
         except KeyError:
-            raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
+            raise ArchiveUnreachable(f"{self.place}: there is no such bucket", hint=_NO_BUCKET) from None
 
     async def put(self, name: str, data: bytes) -> None:
         await self._ask(obstore.put_async(self._store, self._prefix + name, data, use_multipart=False))
+
+    async def put_file(self, name: str, path: Path) -> None:
+        """Streamed; a large one in parts, and the object is there when all of them are. Each has a checksum."""
+        with path.open("rb") as file:
+            await self._ask(
+                obstore.put_async(self._store, self._prefix + name, file, chunk_size=_PART, max_concurrency=_PARTS)
+            )
+
+    async def size_of(self, name: str) -> int | None:
+        """None: there is no such object."""
+        try:
+            return (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
+        except KeyError:
+            return None
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         return await self._ask(self._get(self._prefix + name, start, length))
@@ -92,14 +111,14 @@ class S3Objects:
         try:
             return await call
         except (NotFoundError, FileNotFoundError) as error:
-            raise KeyError(self._place) from error
+            raise KeyError(self.place) from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise ArchiveUnreachable(f"{self._place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
+            raise ArchiveUnreachable(f"{self.place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
         except (BaseError, OSError) as error:
             if "NoSuchBucket" in str(error):
-                raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
+                raise ArchiveUnreachable(f"{self.place}: there is no such bucket", hint=_NO_BUCKET) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
-            what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
+            what = f"{self.place} refuses us" if refused else f"{self.place} is unreachable"
             raise ArchiveUnreachable(
                 f"{what}: {_said(error)}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
             ) from None
@@ -112,7 +131,11 @@ _CREDENTIALS = (
 
 
 def _store(address: Address) -> S3Store:
-    config: dict[str, Any] = {"virtual_hosted_style_request": not address.endpoint and "." not in address.bucket}
+    config: dict[str, Any] = {
+        "virtual_hosted_style_request": not address.endpoint and "." not in address.bucket,
+        # The server refuses what it did not receive as it was sent.
+        "checksum_algorithm": "SHA256",
+    }
     if address.endpoint:
         config["endpoint"] = address.endpoint
     region = address.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
