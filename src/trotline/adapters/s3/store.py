@@ -1,5 +1,6 @@
 """The files of an archive as objects of S3, by obstore. One PUT per object: it is there whole or not at all."""
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Sequence
@@ -17,10 +18,11 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from trotline.adapters.objects.store import StoredObject
 from trotline.adapters.s3.address import Address
 from trotline.errors import ArchiveUnreachable, SettingsError
+from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
+from trotline.ports.object_store import StoredObject
 from trotline.rules import redaction
 
 T = TypeVar("T")
@@ -29,12 +31,13 @@ _CONNECT = timedelta(seconds=5)
 _REQUEST = timedelta(seconds=60)
 """One request, a PUT of a rolled file included."""
 _RETRY = timedelta(seconds=10)
+_ONE_PUT = 8 * MIB
+"""Larger files are sent in parts of this size. A process that dies meanwhile leaves parts that nobody sees: let the
+bucket remove them (AbortIncompleteMultipartUpload)."""
 _TRIES = 2
 """Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""
-_PART = 8 * 1024 * 1024
-"""Bytes of a part of a large file;"""
 _PARTS = 2
-"""and parts that are sent, and so in memory, at a time."""
+"""Parts that are sent, and so in memory, at a time."""
 _SAID = re.compile(r"<(Code|Message)>([^<]{1,300})<")
 _REASON = re.compile(r"non-2xx status code: (\d{3})")
 
@@ -44,7 +47,7 @@ class S3Objects:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self.place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
+        self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
         self._store = _store(address)
         self._prefix = f"{address.prefix}/" if address.prefix else ""
 
@@ -54,16 +57,26 @@ class S3Objects:
             # Listing may be allowed where writing is not.
             await self.put(".trotline", b"")
         except KeyError:
-            raise ArchiveUnreachable(f"{self.place}: there is no such bucket", hint=_NO_BUCKET) from None
+            raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
 
     async def put(self, name: str, data: bytes) -> None:
         await self._ask(obstore.put_async(self._store, self._prefix + name, data, use_multipart=False))
 
-    async def put_file(self, name: str, path: Path) -> None:
-        """Streamed; a large one in parts, and the object is there when all of them are. Each has a checksum."""
-        with path.open("rb") as file:
-            await self._ask(
-                obstore.put_async(self._store, self._prefix + name, file, chunk_size=_PART, max_concurrency=_PARTS)
+    async def put_file(self, name: str, file: Path) -> None:
+        size = await asyncio.to_thread(lambda: file.stat().st_size)
+        put = obstore.put_async(
+            self._store,
+            self._prefix + name,
+            file,
+            use_multipart=size > _ONE_PUT,
+            chunk_size=_ONE_PUT,
+            max_concurrency=_PARTS,
+        )
+        await self._ask(put)
+        stored = (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
+        if stored != size:
+            raise ArchiveUnreachable(
+                f"{self._place} has {stored:,} bytes of {name}, and not {size:,}", hint="It is sent again."
             )
 
     async def size_of(self, name: str) -> int | None:
@@ -111,14 +124,14 @@ class S3Objects:
         try:
             return await call
         except (NotFoundError, FileNotFoundError) as error:
-            raise KeyError(self.place) from error
+            raise KeyError(self._place) from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise ArchiveUnreachable(f"{self.place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
+            raise ArchiveUnreachable(f"{self._place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
         except (BaseError, OSError) as error:
             if "NoSuchBucket" in str(error):
-                raise ArchiveUnreachable(f"{self.place}: there is no such bucket", hint=_NO_BUCKET) from None
+                raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
-            what = f"{self.place} refuses us" if refused else f"{self.place} is unreachable"
+            what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
             raise ArchiveUnreachable(
                 f"{what}: {_said(error)}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
             ) from None

@@ -328,7 +328,7 @@ class FrontierClient:
             self._starts.add(leases)
 
     @property
-    def _served(self) -> Sequence[str]:
+    def _served(self) -> tuple[str, ...]:
         return DIRECT if self._pools is None else self._pools.served
 
     async def _end(self, epoch: int) -> None:
