@@ -7,10 +7,12 @@
 -- leases end: settling costs nothing. They are cleared when most of them are of no use.
 --
 -- uses clock: call now
--- uses job_books: sub pack_ unpack_ P
+-- uses job_books: sub max pack_ unpack_ P
 -- exports: keep_starts add_starts
 
 local ROOM, FACTOR = 128, 3
+-- Seconds.
+local EXACT = 0.001
 local added = {}
 local first, count, wait, apart = 0, 0, 0, 0
 
@@ -18,13 +20,16 @@ local function close_group()
   if count > 0 then added[#added + 1] = pack_(STARTS_FORM, first, count, now, wait, apart) end
 end
 
--- Leases with these tokens (the first one, and the number) start at start, start + interval, ... Those of lanes that start
--- one task now are one group: a broad crawl has hundreds of them in a call.
+-- Leases with these tokens (the first one, and the number) start at start, start + interval, ... Those that go on with the
+-- group before them are part of it: of lanes that start one task now, or of one lane through the members of a proxy pool.
 function add_starts(token, number, start, interval)
   local its_wait, its_apart = start - now, number > 1 and interval or 0
-  if count > 0 and its_wait == wait and its_apart == 0 and apart == 0 then
-    count = count + number
-    return
+  if number == 1 and count > 0 then
+    if count == 1 then apart = its_wait - wait end
+    if max(its_wait - wait - count * apart, wait + count * apart - its_wait) < EXACT then
+      count = count + 1
+      return
+    end
   end
   close_group()
   first, count, wait, apart = token, number, its_wait, its_apart
