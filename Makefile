@@ -6,9 +6,12 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-# What the environment of `make demo` and the image contain. Without scrapy: the add-on is used from a Scrapy project,
+# What the environment of `make demo` and the full image contain. Without scrapy: the add-on is used from a Scrapy project,
 # which has its own.
 EXTRAS := $(addprefix --extra=,fleet rabbitmq sqs s3 parquet pydantic browser web xpath markdown images merge metrics otel)
+
+# The usual image, which has to stay below 200 MB. Pygments colours source code, which no command shows.
+IMAGE_EXTRAS := $(addprefix --extra=,fleet rabbitmq s3 web xpath metrics)
 
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # These use one core each, and print what they found at their end.
 AT_ONCE := $(MAKE) --no-print-directory --jobs 4
 
-.PHONY: demo fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
+.PHONY: demo rabbitmq4 fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -44,6 +47,10 @@ $(VENV)/.deploy: $(VENV)/.dev requirements/deploy.txt
 # Without root on a laptop those tests are skipped; when CI is set, they fail.
 packages:
 	@bash scripts/debian-packages requirements/debian.txt
+
+# RabbitMQ 4 of Debian 13, in a folder of its own (370 MB, about a minute), as root. Tests use it where it is.
+rabbitmq4:
+	@bash scripts/rabbitmq4 dist/rabbitmq-4
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m trotline.testing.demo
@@ -144,8 +151,8 @@ lock: $(VENV)/.dev
 	$(COMPILE) pyproject.toml $(EXTRAS) -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
-	$(COMPILE) pyproject.toml $(EXTRAS) --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
-	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
+	$(COMPILE) pyproject.toml $(IMAGE_EXTRAS) --no-emit-package pygments -c requirements/run.txt -o requirements/image.txt
+	$(COMPILE) pyproject.toml $(EXTRAS) --no-emit-package pygments -c requirements/run.txt -o requirements/image-full.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

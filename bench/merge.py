@@ -1,7 +1,7 @@
 """Merges two rigged shops, and compares the result with the truth; measures the speed of exact and of similar keys.
 
 python -m bench.merge                 quality of 10,000 products per shop, both rigs
-python -m bench.merge --speed         records per second of CPU, exact keys and similar texts
+python -m bench.merge --speed         records per second of CPU, exact keys and similar texts, both databases
 python -m bench.merge --each 2000 --seed 5
 """
 
@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import merge_held_out, merge_shops
+from bench import merge_held_out, merge_shops, merge_speed
 from bench.merge_shops import Shops
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.commands.merge import AT_ONCE, MergePlan, MergeReport, merge
-from trotline.model.merge import Criterion, MergeRule
 from trotline.model.record import Record
 
 RIGS = {"two shops": merge_shops.shops, "held out": merge_held_out.shops}
@@ -78,27 +77,6 @@ def _show(name: str, shops: Shops, found: Quality, report: MergeReport, cpu: flo
             print(f"  {label}: {titles[a]}\n         {titles[b]}")
 
 
-async def _speed(number: int) -> None:
-    rules: dict[str, tuple[Criterion, ...]] = {
-        "key": ("key",), "url": ("url",), "key, url, content, ids": ("key", "url", "content", "ids"), "text": ("text",)
-    }  # fmt: skip
-    for name, by in rules.items():
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.db"
-            await store(path, merge_shops.shops(number // 2).records)
-            plan = MergePlan(sink=f"sqlite:{path}", rule=MergeRule(by=by))
-            began = time.process_time()
-            report = await merge(plan)
-            cpu = time.process_time() - began
-            began = time.process_time()
-            await merge(plan)
-            again = time.process_time() - began
-        print(
-            f"{name:24} {number / cpu:>9,.0f} records/s of CPU ({number / report.seconds:,.0f}/s by the clock),"
-            f" {report.after.things:,} things; again, nothing new: {again:.2f} s"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=10_000, help="products per shop")
@@ -106,9 +84,11 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=0, help="show so many wrong and missed pairs")
     parser.add_argument("--rig", choices=list(RIGS), help="only this one")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3, help="of --speed: the best counts")
+    parser.add_argument("--where", choices=merge_speed.WHERE, help="with --speed: only this database")
     given = parser.parse_args()
     if given.speed:
-        asyncio.run(_speed(2 * given.each))
+        merge_speed.speeds(given.each, given.rounds, (given.where,) if given.where else merge_speed.WHERE)
         return
     for name, rig in RIGS.items():
         if given.rig in (None, name):

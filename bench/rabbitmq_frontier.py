@@ -1,9 +1,10 @@
 """What a brokered frontier does per second: put, lease and settle through RabbitMQ, with the books on Redis.
 
-    python -m bench.rabbitmq_frontier [--tasks 30000] [--lanes 1000] [--batch 64]
+    python -m bench.rabbitmq_frontier [--tasks 30000] [--lanes 1000] [--batch 64] [--books redis | postgresql | none]
 
-One client: one connection that publishes and one that receives, and one to Redis. Both servers are real, on this
-machine, with fsync (quorum queues) and an append-only file (everysec). "one after another" puts a batch, leases a batch
+One client: one connection that publishes and one that receives, and one to the books. All servers are real, on this
+machine, with fsync (quorum queues, PostgreSQL) and an append-only file (Redis, everysec). "none": the same tasks on
+Redis alone, without a broker. "one after another" puts a batch, leases a batch
 and settles it, over and over, so that each task goes through the broker before it is leased; "both at once" puts and
 leases concurrently; "filled" puts all tasks first.
 """
@@ -17,15 +18,20 @@ from pathlib import Path
 
 from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.adapters.postgres.frontier.database import Database
+from trotline.adapters.postgres.frontier.frontier_url import parse
+from trotline.adapters.postgres.frontier.jobs import PostgresJobs
+from trotline.adapters.postgres.frontier.open_job import open_books as postgres_books
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.open_job import open_books
+from trotline.adapters.redis.open_job import open_books, open_job
 from trotline.frontier.brokered import brokered
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task
 from trotline.ports.backend import OpenJob
 from trotline.testing.frontier_contract.bench import BRISK, task
+from trotline.testing.postgres_server import postgres
 from trotline.testing.rabbitmq_server import rabbitmq
 from trotline.testing.redis_server import redis
 
@@ -36,16 +42,24 @@ def cpu_of(group: int) -> float:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
-            if group in (int(fields[2]), int(stat.parent.name)):
+            # PostgreSQL's children have groups of their own; ours are the servers.
+            parent = int(fields[1]) if group != os.getpid() else 0
+            if group in (parent, int(fields[2]), int(stat.parent.name)):
                 ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def opened(redis_url: str, rabbit_url: str) -> OpenJob:
-    jobs = RedisJobs(connect(redis_url), shelf=True)
+async def opened(place: str, rabbit_url: str, *, alone: bool = False) -> OpenJob:
+    if place.startswith("postgresql:"):
+        database = Database(parse(place))
+        job = await PostgresJobs(database, shelf=True).start("bench", BRISK)
+        return brokered(await postgres_books(database, job), AmqpBroker(address_of(rabbit_url), job))
+    jobs = RedisJobs(connect(place), shelf=not alone)
     job = await jobs.start("bench", BRISK)
     await jobs.close()
-    return brokered(open_books(connect(redis_url), job), AmqpBroker(address_of(rabbit_url), job))
+    if alone:
+        return open_job(connect(place), job)
+    return brokered(open_books(connect(place), job), AmqpBroker(address_of(rabbit_url), job))
 
 
 def tasks(count: int, lanes: int) -> list[Task]:
@@ -98,12 +112,14 @@ async def main() -> None:
     parser.add_argument("--tasks", type=int, default=30_000)
     parser.add_argument("--lanes", type=int, default=1_000)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--books", default="redis", choices=("redis", "postgresql", "none"))
     given = parser.parse_args()
-    with redis() as books, rabbitmq() as broker:
-        groups = {"client": os.getpid(), "Redis": books.pid, "RabbitMQ": broker.pid}
+    place = postgres() if given.books == "postgresql" else redis()
+    with place as books, rabbitmq() as broker:
+        groups = {"client": os.getpid(), "books": books.pid, "RabbitMQ": broker.pid}
         ways = {"one after another": one_after_another, "both at once": both_at_once, "filled": filled}
         for name, run in ways.items():
-            job = await opened(books.url, broker.url)
+            job = await opened(books.url, broker.url, alone=given.books == "none")
             before, began = {each: cpu_of(pid) for each, pid in groups.items()}, time.perf_counter()
             await run(job, tasks(given.tasks, given.lanes), given.batch)
             took = time.perf_counter() - began
@@ -116,6 +132,9 @@ async def main() -> None:
                 f" ({given.tasks:,} tasks, {given.lanes:,} lanes, batches of {given.batch};"
                 f" load {os.getloadavg()[0]:.0f})"
             )
+            # The next one has its lanes to itself.
+            await job.frontier.seal()
+            assert await job.frontier.finished()
             await job.close()
 
 

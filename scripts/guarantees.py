@@ -30,9 +30,11 @@ number of tests of the promise that the frontier passes; in brackets the number 
 def suites() -> dict[str, type]:
     """The frontiers under contract, by the name that people know."""
     from tests.contract.test_frontier_postgres import TestPostgresWheel
+    from tests.contract.test_frontier_rabbitmq import BooksOnPostgres as RabbitOnPostgres
     from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
     from tests.contract.test_frontier_redis import TestCluster, TestRedis
     from tests.contract.test_frontier_sqlite import TestSqliteFile, TestSqliteMemory
+    from tests.contract.test_frontier_sqs import BooksOnPostgres as SqsOnPostgres
     from tests.contract.test_frontier_sqs import TestSQS
 
     return {
@@ -42,7 +44,9 @@ def suites() -> dict[str, type]:
         "Redis Cluster": TestCluster,
         "PostgreSQL": TestPostgresWheel,
         "RabbitMQ with books on Redis": TestRabbitMQ,
+        "RabbitMQ with books on PostgreSQL": RabbitOnPostgres,
         "SQS with books on Redis": TestSQS,
+        "SQS with books on PostgreSQL": SqsOnPostgres,
     }
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trotline.spider.login import LoginSession
     from trotline.spider.page import BadJson, Page
     from trotline.spider.request import Request
+    from trotline.spider.retry_page import Retry
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
     from trotline.spider.selection import Selected, Selection
@@ -62,6 +63,7 @@ _HOMES = {
     "Rate": "model.pace",
     "Record": "model.record",
     "Request": "spider.request",
+    "Retry": "spider.retry_page",
     "RobotsSitemaps": "spider.seeds",
     "Route": "spider.route",
     "RunReport": "commands.run_script",
@@ -105,6 +107,7 @@ __all__ = [
     "Rate",
     "Record",
     "Request",
+    "Retry",
     "RobotsSitemaps",
     "Route",
     "RunReport",

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from tests.contract.brokered_benches import BrokeredBench
+from tests.contract.brokered_benches import AnyBrokeredBench
 
 from trotline.frontier.pump import Pump
 from trotline.model.lease import Admission, Settlement
@@ -41,7 +41,7 @@ def pump_of(client: Client) -> Pump:
     return pump
 
 
-async def crash(bench: BrokeredBench, client: Client) -> None:
+async def crash(bench: AnyBrokeredBench, client: Client) -> None:
     """Its connections end, and nothing else happens."""
     bench._clients.remove(client)
     pump = pump_of(client)
@@ -65,7 +65,7 @@ class BrokeredKills:
     """Inherit it, with a fixture `bench`."""
 
     @pytest.mark.parametrize("step", PUTTING)
-    async def test_a_client_that_dies_while_it_puts_loses_nothing(self, bench: BrokeredBench, step: str) -> None:
+    async def test_a_client_that_dies_while_it_puts_loses_nothing(self, bench: AnyBrokeredBench, step: str) -> None:
         victim, other = await bench.open(), await bench.again()
         wanted = tasks(COUNT)
         dies(victim, step)
@@ -83,7 +83,7 @@ class BrokeredKills:
 
     @pytest.mark.parametrize("step", PUTTING)
     async def test_a_client_that_dies_while_it_settles_loses_no_child(
-        self, bench: BrokeredBench, step: str, monkeypatch: pytest.MonkeyPatch
+        self, bench: AnyBrokeredBench, step: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         victim, other = await bench.open(), await bench.again()
         [parent, *children] = tasks(COUNT)
@@ -100,7 +100,7 @@ class BrokeredKills:
 
     @pytest.mark.parametrize("step", LEASING)
     async def test_a_client_that_dies_while_it_receives_loses_and_doubles_nothing(
-        self, bench: BrokeredBench, step: str, monkeypatch: pytest.MonkeyPatch
+        self, bench: AnyBrokeredBench, step: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("trotline.frontier.pump.ACK_AFTER", 0.0)
         victim, other = await bench.open(), await bench.again()

@@ -1,15 +1,15 @@
-"""RabbitMQ under contract: one server for all tests, and the books on the Redis that other tests share."""
+"""RabbitMQ under contract: one server for all tests, and the books on servers that other tests share."""
 
 import atexit
 from contextlib import ExitStack
 from functools import lru_cache
 
-from tests.contract.brokered_benches import BrokeredBench
+from tests.contract.brokered_benches import AtBroker, BrokeredBench, PostgresBooksBench
 
 from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
 from trotline.ports.broker import Broker
-from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
+from trotline.testing.rabbitmq_server import RabbitServer, newer, rabbitmq
 
 _running = ExitStack()
 atexit.register(_running.close)
@@ -21,19 +21,39 @@ def rabbit() -> RabbitServer:
     return _running.enter_context(rabbitmq())
 
 
-class RabbitBench(BrokeredBench):
-    """A job with its tasks on RabbitMQ and its books on Redis. Its queues are deleted at the end."""
+@lru_cache
+def newer_rabbit() -> RabbitServer:
+    """RabbitMQ 4, where it is installed."""
+    return _running.enter_context(rabbitmq(root=newer()))
+
+
+class OnRabbit(AtBroker):
+    """A job with its tasks on RabbitMQ. Its queues are deleted at the end."""
+
+    server = staticmethod(rabbit)
 
     async def make_broker(self) -> Broker:
         assert self._job is not None
-        return AmqpBroker(address_of(rabbit().url), self._job)
+        return AmqpBroker(address_of(self.server().url), self._job)
 
     async def close(self) -> None:
-        await super().close()
+        await super().close()  # type: ignore[misc]
         if self._job is not None:
             broker = await self.make_broker()
             await broker.forget()
             await broker.close()
+
+
+class RabbitBench(OnRabbit, BrokeredBench):
+    pass
+
+
+class RabbitPostgresBench(OnRabbit, PostgresBooksBench):
+    pass
+
+
+class NewerRabbitBench(RabbitBench):
+    server = staticmethod(newer_rabbit)
 
 
 class ShardedRabbitBench(RabbitBench):

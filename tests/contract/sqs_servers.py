@@ -1,11 +1,11 @@
-"""SQS under contract: one server for all tests, and the books on the Redis that other tests share."""
+"""SQS under contract: one server for all tests, and the books on servers that other tests share."""
 
 import atexit
 import os
 from contextlib import ExitStack
 from functools import lru_cache
 
-from tests.contract.brokered_benches import BrokeredBench
+from tests.contract.brokered_benches import AtBroker, BrokeredBench, PostgresBooksBench
 
 from trotline.adapters.sqs.address import address_of
 from trotline.adapters.sqs.broker import SqsBroker
@@ -25,8 +25,8 @@ def sqs_server() -> SqsServer:
     return _running.enter_context(sqs())
 
 
-class SqsBench(BrokeredBench):
-    """A job with its tasks on SQS and its books on Redis. Its queues are deleted at the end."""
+class OnSqs(AtBroker):
+    """A job with its tasks on SQS. Its queues are deleted at the end."""
 
     async def make_broker(self) -> SqsBroker:
         assert self._job is not None
@@ -39,11 +39,19 @@ class SqsBench(BrokeredBench):
         await broker.api.close()
 
     async def close(self) -> None:
-        await super().close()
+        await super().close()  # type: ignore[misc]
         if self._job is not None:
             broker = await self.make_broker()
             await broker.forget()
             await broker.close()
+
+
+class SqsBench(OnSqs, BrokeredBench):
+    pass
+
+
+class SqsPostgresBench(OnSqs, PostgresBooksBench):
+    pass
 
 
 class ShardedSqsBench(SqsBench):

@@ -5,21 +5,33 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.brokered_benches import BrokeredBench, MemoryBrokerBench
+from tests.contract.brokered_benches import AnyBrokeredBench, MemoryBrokerBench
 from tests.contract.brokered_kills import COUNT, BrokeredKills, pump_of, run_to_the_end
-from tests.contract.rabbitmq_servers import RabbitBench, ShardedRabbitBench, rabbit
+from tests.contract.rabbitmq_servers import (
+    NewerRabbitBench,
+    RabbitBench,
+    RabbitPostgresBench,
+    ShardedRabbitBench,
+    rabbit,
+)
 
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
 from trotline.ports.books import CLAIM
 from trotline.testing.frontier_contract.bench import tasks
+from trotline.testing.rabbitmq_server import newer
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
 class TestRabbitKills(BrokeredKills):
-    @pytest.fixture(params=[RabbitBench, ShardedRabbitBench], ids=["one_shard", "four_shards"])
-    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[BrokeredBench]:
+    @pytest.fixture(
+        params=[RabbitBench, ShardedRabbitBench, RabbitPostgresBench, NewerRabbitBench],
+        ids=["one_shard", "four_shards", "postgresql", "rabbitmq4"],
+    )
+    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[AnyBrokeredBench]:
+        if request.param is NewerRabbitBench:
+            newer()
         bench = request.param()
         yield bench
         await bench.close()

@@ -5,11 +5,13 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import settings
-from tests.contract.rabbitmq_servers import RabbitBench
+from tests.contract.brief_contract import BRIEF_CONTRACT
+from tests.contract.rabbitmq_servers import NewerRabbitBench, RabbitBench, RabbitPostgresBench
 from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
 
 from trotline.testing.frontier_contract import FrontierContract
 from trotline.testing.frontier_machine import frontier_machine
+from trotline.testing.rabbitmq_server import newer
 
 # Long histories of a frontier with two servers, on a machine that is busy with other tests.
 pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
@@ -32,6 +34,40 @@ class TestRabbitMQ(FrontierContract):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[RabbitBench]:
         bench = RabbitBench()
+        yield bench
+        await bench.close()
+
+
+class TestRabbitMQ4(BRIEF_CONTRACT):  # type: ignore[misc]
+    """The newer server, where `make rabbitmq4` has installed it."""
+
+    gaps = TestRabbitMQ.gaps
+    marks = TestRabbitMQ.marks
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[NewerRabbitBench]:
+        newer()
+        bench = NewerRabbitBench()
+        yield bench
+        await bench.close()
+
+
+class BooksOnPostgres(FrontierContract):
+    """What RabbitMQ with its books on PostgreSQL promises."""
+
+    gaps: ClassVar[Mapping[str, str]] = {}
+    marks: ClassVar[Mapping[str, str]] = TestRabbitMQ.marks
+
+
+class TestRabbitMQPostgres(BRIEF_CONTRACT):  # type: ignore[misc]
+    """The pump is held to all promises above, and PostgreSQL to its own elsewhere."""
+
+    gaps = BooksOnPostgres.gaps
+    marks = BooksOnPostgres.marks
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[RabbitPostgresBench]:
+        bench = RabbitPostgresBench()
         yield bench
         await bench.close()
 

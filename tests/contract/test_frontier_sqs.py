@@ -5,7 +5,9 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import settings
-from tests.contract.sqs_servers import SqsBench
+from tests.contract.brief_contract import WORKER_CALLS
+from tests.contract.sqs_servers import SqsBench, SqsPostgresBench
+from tests.contract.test_frontier_rabbitmq import BooksOnPostgres as RabbitOnPostgres
 from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
 from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
 
@@ -27,6 +29,26 @@ class TestSQS(FrontierContract):
     @pytest.fixture
     async def bench(self) -> AsyncIterator[SqsBench]:
         bench = SqsBench()
+        yield bench
+        await bench.close()
+
+
+class BooksOnPostgres(FrontierContract):
+    """What SQS with its books on PostgreSQL promises."""
+
+    gaps: ClassVar[Mapping[str, str]] = RabbitOnPostgres.gaps
+    marks: ClassVar[Mapping[str, str]] = TestSQS.marks
+
+
+class TestSQSPostgres(WORKER_CALLS):  # type: ignore[misc]
+    """The broker and the books are held to all promises, each with another one."""
+
+    gaps = BooksOnPostgres.gaps
+    marks = BooksOnPostgres.marks
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[SqsPostgresBench]:
+        bench = SqsPostgresBench()
         yield bench
         await bench.close()
 

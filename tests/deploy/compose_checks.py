@@ -162,13 +162,16 @@ def check_secrets(fleet: Fleet) -> None:
         expect(len(secret) == 64 and secret not in shown, f"the secret of {name} is shown")
 
 
-def check_parquet(engine: Engine) -> None:
-    image = "localhost/trotline:parquet"
-    engine.make_image(image, "parquet")
-    engine.run(
-        "podman", "run", "--rm", "--network", "none", "--entrypoint", "python", image, "-c", "import pyarrow.parquet"
-    )
-    print(f"with pyarrow the image adds {(engine.size(image) - engine.size(BASE)) / 1e6:.0f} MB to its base")
+ALL_EXTRAS = (
+    "import aiobotocore, html_to_markdown, opentelemetry.sdk, PIL.Image, pyarrow.parquet, pydantic, rensa, wreq"
+)
+
+
+def check_full(engine: Engine) -> None:
+    image = "localhost/trotline:full"
+    engine.make_image(image, "full")
+    engine.run("podman", "run", "--rm", "--network", "none", "--entrypoint", "python", image, "-c", ALL_EXTRAS)
+    print(f"with all extras the image adds {(engine.size(image) - engine.size(BASE)) / 1e6:.0f} MB to its base")
 
 
 ALL = (check_image, check_start, check_hardening, check_scaling, check_rows, check_health, check_web, check_secrets)

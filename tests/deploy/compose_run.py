@@ -24,7 +24,7 @@ _READY = CACHE / "ready"
 _NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-def prepare(engine: Engine, *, parquet: bool = False) -> None:
+def prepare(engine: Engine, *, full: bool = False) -> None:
     """Images that are there already are used again; ours is built from the present sources."""
     for name, make in ((BASE, engine.make_base), *((each, None) for each in SERVERS), (IMAGE, engine.make_image)):
         if name != IMAGE and engine.has(name):
@@ -36,8 +36,8 @@ def prepare(engine: Engine, *, parquet: bool = False) -> None:
             make()
         print(f"{name}: built in {time.monotonic() - started:.0f} s", flush=True)
     _READY.touch()
-    if parquet:
-        compose_checks.check_parquet(engine)
+    if full:
+        compose_checks.check_full(engine)
 
 
 def is_prepared() -> bool:
@@ -65,7 +65,9 @@ def run_inside(engine: Engine) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.deploy.compose_run", description=__doc__)
-    parser.add_argument("--parquet", action="store_true", help="also build the image with pyarrow, and import it there")
+    parser.add_argument(
+        "--full", action="store_true", help="also build the image with all extras, and import them there"
+    )
     parser.add_argument("--part", choices=("build", "run"), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     wanted = ([] if os.geteuid() == 0 else ["root"]) + missing_tools()
@@ -75,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.part == "run":
         run_inside(Engine(CACHE))
     elif asked.part == "build":
-        prepare(Engine(CACHE), parquet=asked.parquet)
+        prepare(Engine(CACHE), full=asked.full)
     else:
-        return run_parts(["--parquet"] if asked.parquet else [])
+        return run_parts(["--full"] if asked.full else [])
     return 0
 
 

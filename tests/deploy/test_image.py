@@ -47,7 +47,7 @@ def test_packages_are_built_and_run_on_the_same_base_and_the_default_is_the_smal
     bases = [base for base, _ in stages() if base not in {name for _, name in stages()}]
     assert set(bases) == {"python:${PYTHON}-slim"}
     assert len(bases) == 2
-    assert [name for _, name in stages()][-2:] == ["parquet", "trotline"]
+    assert [name for _, name in stages()][-2:] == ["full", "trotline"]
 
 
 def test_every_package_is_installed_by_its_hash() -> None:
@@ -72,19 +72,55 @@ def test_what_is_copied_is_there_and_nothing_else_gets_into_the_build() -> None:
     assert [source for source in copied if not (ROOT / source).exists()] == []
 
 
-LEFT_OUT = ("parquet", "scrapy")
-"""Parquet has an image of its own; the add-on runs in the environment of a Scrapy project."""
+ONLY_IN_FULL = {"sqs", "parquet", "pydantic", "browser", "images", "markdown", "merge", "otel"}
 
 
-def test_the_image_has_the_packages_of_its_extras_in_the_tested_versions() -> None:
+@pytest.mark.parametrize(("lock", "left_out"), [("image.txt", ONLY_IN_FULL), ("image-full.txt", set())])
+def test_an_image_has_the_packages_of_its_extras_in_the_tested_versions(lock: str, left_out: set[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [one for name, each in project["optional-dependencies"].items() if name not in LEFT_OUT for one in each]
-    wanted = {normal(re.split(r"[\[<>=;~! ]", one)[0]) for one in [*project["dependencies"], *extras]} - {"trotline"}
-    image, tested = packages("image.txt"), packages("run.txt")
-    assert wanted <= image.keys(), "make lock"
-    assert not {"pyarrow", "scrapy"} & image.keys()
-    assert packages("image-parquet.txt") == {"pyarrow": tested["pyarrow"]}
+    # The add-on runs in the environment of a Scrapy project.
+    extras = {name: each for name, each in project["optional-dependencies"].items() if name != "scrapy"}
+    of = {name: {normal(re.split(r"[\[<>=;~! ]", one)[0]) for one in each} for name, each in extras.items()}
+    wanted = {normal(re.split(r"[\[<>=;~! ]", one)[0]) for one in project["dependencies"]}
+    wanted.update(*(names for name, names in of.items() if name not in left_out))
+    image, tested = packages(lock), packages("run.txt")
+    assert wanted - {"trotline"} <= image.keys(), "make lock"
+    unwanted = {"scrapy", *(one for name in left_out for one in of[name])} - wanted
+    assert not unwanted & image.keys()
     assert {name: version for name, version in image.items() if tested.get(name, version) != version} == {}
+
+
+ONLY_OF_THE_IMAGE = """
+import importlib.metadata, re, sys
+from importlib.machinery import PathFinder
+given = {re.sub(r"[-_.]+", "-", name).lower() for name in sys.argv.pop(1).split()} | {"trotline"}
+others = {
+    top for top, names in importlib.metadata.packages_distributions().items()
+    if not given & {re.sub(r"[-_.]+", "-", name).lower() for name in names}
+}
+
+class Installed(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in others else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Installed
+import runpy
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+"""Runs a script as if only the packages of its first argument were installed."""
+
+
+@pytest.mark.slow("it compiles every module")
+@pytest.mark.parametrize(("lock", "option"), [("image.txt", []), ("image-full.txt", ["--full"])])
+def test_the_modules_of_an_image_can_be_imported_with_its_packages(
+    lock: str, option: list[str], tmp_path: Path
+) -> None:
+    script = [ONLY_OF_THE_IMAGE, " ".join(packages(lock)), str(DEPLOY / "compile_bytecode.py"), *option]
+    words = ["-X", f"pycache_prefix={tmp_path}", "-c", *script]
+    ended = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert re.match(r"bytecode of \d{3,} modules", ended.stdout)
 
 
 # The health check

@@ -1,7 +1,7 @@
 """Random `kill -9` of workers whose tasks wait at a broker, and faults of the broker meanwhile: what was lost?
 
     python -m tests.e2e.broker_soak --broker rabbitmq --kills 200
-    python -m tests.e2e.broker_soak --broker sqs --kills 200
+    python -m tests.e2e.broker_soak --broker sqs --kills 200 --books postgresql
 
 RabbitMQ is a cluster of three nodes. While workers die, the node with the first queues is killed and comes back, a node
 is short of memory and blocks publishers, and all connections are closed, so that messages are delivered again. The
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 from tests.e2e.fleet import servers
 from tests.e2e.fleet_crawl import Crawl, Terms, crawl
@@ -34,6 +35,7 @@ class Plan(KillPlan):
     """How much is asked of the fleet."""
 
     broker: str = "rabbitmq"
+    books: str = "redis"
     kills: int = 200
     hosts: int = 40
     pages: int = 2_000
@@ -126,10 +128,12 @@ def main() -> int:
     plan = plan_of_arguments(Plan(), "tests.e2e.broker_soak", __doc__)
     with servers() as opened, TemporaryDirectory(prefix="trotline-soak-") as folder:
         books, sink = opened.places()
+        if plan.books == "postgresql":
+            books = quote(f"{opened.postgres.url}?schema=books", safe="")
         with place(plan.broker, books) as where:
             account, faults, again = asyncio.run(soak(plan, where, sink, Path(folder)))
     print(account)
-    print(f"{plan.broker}: {'; '.join(faults)}")
+    print(f"{plan.broker}, books on {plan.books}: {'; '.join(faults)}")
     print("finished was announced once" if not again else "WRONG: finished was not announced")
     return 1 if account.books.trouble or again or len(faults) < 3 else 0
 

@@ -101,7 +101,7 @@ class Running:
         except TimeoutError:
             self.signal_all(signal.SIGKILL)
             raise
-        said = Ended(self.process.returncode or 0, b"".join([*self._out, out or b""]).decode(), err.decode())
+        said = Ended(self.process.returncode or 0, b"".join([*self._out, out or b""]).decode(), (err or b"").decode())
         assert "Traceback" not in said.out + said.err, said.out + said.err
         return said
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.e2e.fleet import Fleet, Servers
@@ -48,8 +49,15 @@ PLACES: dict[str, Callable[[Any], str]] = {
     "cluster": lambda use: use("cluster").url,
     "postgresql": lambda use: f"{use('both').postgres.url}?schema=every{os.getpid()}",
     "amqp": lambda use: f"{use('rabbit').url}?books={use('both').places()[0]}",
+    "amqp, books on postgresql": lambda use: f"{use('rabbit').url}?books={_postgres(use, 'rabbit')}",
     "sqs": lambda use: f"{use('queues').url}&books={use('both').places()[0]}",
+    "sqs, books on postgresql": lambda use: f"{use('queues').url}&books={_postgres(use, 'queues')}",
 }
+
+
+def _postgres(use: Any, name: str) -> str:
+    """A schema of its own, as it is in the URL of a broker."""
+    return quote(f"{use('both').postgres.url}?schema=every{name}{os.getpid()}", safe="")
 
 
 async def ran(folder: Path, frontier: str, shop: DemoShop) -> list[tuple[str, str]]:

@@ -1,9 +1,14 @@
 """`trotline fetch`: a list of URLs as JSON lines, by a normal run."""
 
+import asyncio
 import json
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tests.e2e.running import call
+import pytest
+from tests.e2e.held_site import HeldSite
+from tests.e2e.running import call, start
 
 from trotline.testing import DemoShop
 
@@ -30,3 +35,29 @@ async def test_a_list_of_urls_becomes_a_record_each(tmp_path: Path) -> None:
     assert "is not a public address" in private.err
     assert private.out == ""
     assert unknown.code == 2
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[HeldSite]:
+    async with HeldSite(pages=2) as opened:
+        yield opened
+
+
+async def test_rows_are_printed_while_other_pages_are_under_way(tmp_path: Path, site: HeldSite) -> None:
+    words = ("fetch", f"{site.url}/page/1", f"{site.url}/held/slow", "--pace", "200/s", "--allow-private")
+    running = await start(tmp_path, *words)
+    assert (await running.event())["url"] == f"{site.url}/page/1"
+    site.release()
+    ended = await running.end()
+    assert (ended.code, [row["url"] for row in ended.events][1:]) == (0, [f"{site.url}/held/slow"])
+
+
+async def test_a_reader_that_has_enough_ends_it(tmp_path: Path, site: HeldSite) -> None:
+    ours, theirs = os.pipe()
+    words = ("fetch", *(f"{site.url}/{path}" for path in ("page/1", "held/slow", "page/2")), "--slots", "1")
+    running = await start(tmp_path, *words, "--pace", "1/s", "--allow-private", stdout=theirs)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as reader:
+        assert await asyncio.to_thread(reader.readline)
+    site.release()
+    assert (await running.end()).code == 141

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+from tests.e2e.fleet import Fleet
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, rows_of, start
 
@@ -36,5 +38,19 @@ async def test_a_worker_of_one_job_ends_when_it_is_forgotten(tmp_path: Path) -> 
         await call(tmp_path, "jobs", "--forget", "site-1", "--force")
         ended = await worker.end()
 
-        assert "site-1 was forgotten" in ended.out, ended
+        assert "its tasks are gone; this worker ends with it" in ended.out
+        assert "waits for the next job" not in ended.out
         assert "error" not in ended.err
+
+
+@pytest.mark.parametrize("fleet", ["servers"], indirect=True)
+async def test_no_command_takes_a_forgotten_job_for_a_frontier_that_is_unreachable(fleet: Fleet) -> None:
+    async with HeldSite(pages=3) as site:
+        (fleet.folder / "site.py").write_text(site.spider())
+        running = await fleet.start("run", "site.py", "--grace", "1s")
+        await site.arrived()
+        assert (await fleet.call("jobs", "--forget", "site-1", "--force")).code == 0
+        ended = await running.end()
+
+    assert "has no such job" in ended.err
+    assert "unreachable" not in ended.out and "leave.failed" not in ended.err, ended

@@ -9,10 +9,10 @@ import pytest
 from tests.e2e.raw_site import ok, site, task
 from tests.e2e.ways import PASSWORD, pooled
 
-from trotline.adapters.http import proxy_faults
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
+from trotline.rules import captive_runs
 from trotline.rules.verdicts import judge
 from trotline.testing.ban_site import BanRules, BanSite
 from trotline.testing.proxy import ForwardProxy
@@ -226,7 +226,7 @@ PORTAL = b"<html><h1>Pay to go on</h1></html>"
 
 
 async def test_one_page_for_three_hosts_is_the_proxys_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_faults, "PATIENCE", 0.3)
+    monkeypatch.setattr(captive_runs, "PATIENCE", 0.3)
     async with site(ok(PORTAL), hosts=4) as portal, ForwardProxy() as proxy, pooled() as fetch:
         way = Proxy.parse(proxy.url)
         tasks = [task(portal.url("/", host=f"127.0.0.{number}")) for number in (1, 2, 3, 1, 2, 4)]

@@ -71,6 +71,16 @@ async def test_with_level_debug_every_visit_is_a_line(site: HeldSite, tmp_path: 
     assert {line["status"] for line in visits} == {200}
 
 
+async def test_the_error_of_a_handler_is_an_event_with_its_traceback(site: HeldSite, tmp_path: Path):
+    deed = 'if "/page/" in page.url: raise ValueError(f"no price on {page.url}?token=' + CANARY + '")'
+    (tmp_path / "site.py").write_text(spider(site, deed))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private", "--quiet", *JSON)
+    [line] = named(events(ended.err), "handler.failed")
+    assert (line["level"], line["route"], line["pages"]) == ("info", "page", 1)
+    assert "/page/" in line["url"] and "ValueError: no price on" in line["error"] and "site.py" in line["error"]
+    assert CANARY not in ended.err
+
+
 async def test_an_error_is_a_line_too(tmp_path: Path):
     (tmp_path / "bad.py").write_text("raise RuntimeError('no')\n")
     ended = await call(tmp_path, "run", "bad.py", *JSON)

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,22 @@ async def read_by_head(folder: Path, *words: str, lines: int, said: list[bytes] 
             said.append(await asyncio.to_thread(reader.readline))
             assert said[-1], "it said nothing"
     return running
+
+
+@contextmanager
+def full_pipe() -> Iterator[int]:
+    """The end to write to of a pipe without room, which nobody reads."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    try:
+        with suppress(BlockingIOError):
+            while os.write(theirs, b"-" * 4096):
+                pass
+        os.set_blocking(theirs, True)
+        yield theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 @pytest.mark.parametrize(("words", "lines"), [(("--json",), 1), ((), 0)], ids=["json", "text"])
@@ -92,6 +109,31 @@ async def test_a_coordinator_outlives_a_full_disk_under_its_log(site: HeldSite, 
     leading.process.terminate()
     ended = await leading.end()
     assert (ended.code, "could not be written: No space left on device" in ended.err) == (BROKEN_PIPE, True)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+async def test_a_worker_whose_output_nobody_reads_finishes_its_job(site: HeldSite, tmp_path: Path, stream: str):
+    """A full pipe (`trotline work ... | sleep 1000`) must not block the supervisor: it sends the heartbeats."""
+    assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
+    words = ("work", "site.py", "--allow-private", "--until-finished", "--log-format", "json", "--log-level", "debug")
+    with full_pipe() as theirs:
+        working = await start(tmp_path, *words, "--json", **{stream: theirs})
+        site.release()
+        ended = await working.end()
+    assert ended.code == (BROKEN_PIPE if stream == "stdout" else 0)
+    assert (await progress_of(tmp_path, "site")).finished_at is not None
+    assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
+
+
+async def test_a_coordinator_whose_output_nobody_reads_notices_the_end_of_a_job(site: HeldSite, tmp_path: Path):
+    with full_pipe() as theirs:
+        leading = await start(tmp_path, "coordinate", "site.py", stdout=theirs)
+        assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
+        site.release()
+        assert (await call(tmp_path, "work", "site.py", "--allow-private", "--until-finished", "--quiet")).code == 0
+        leading.process.terminate()
+        ended = await leading.end()
+    assert (ended.code, "could not be written: its reader does not take them" in ended.err) == (BROKEN_PIPE, True)
 
 
 async def test_who_started_a_job_may_stop_reading_and_the_job_goes_on(site: HeldSite, tmp_path: Path):

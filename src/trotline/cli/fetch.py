@@ -1,8 +1,8 @@
 """`trotline fetch`: title, text, links and more of a list of URLs, as JSON lines."""
 
-import shutil
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,15 +116,17 @@ def _fetch(
         plan = fetch.FetchPlan(
             urls=urls, file=file, fields=fields, settings=settings.of("fetch"), pace=rate, pools=pools
         )
-        ending, report = wait_for(fetch.fetch(plan, Path(folder), launched))
-        if printed and rows.exists():
-            with rows.open(encoding="utf-8") as source:
-                shutil.copyfileobj(source, sys.stdout)
-            sys.stdout.flush()
+        with fetch.PrintedRows(rows, sys.stdout) if printed else nullcontext() as printing:
+            check = printing.check if printing is not None else _nothing
+            ending, report = wait_for(fetch.fetch(plan, Path(folder), launched, check))
     if not quiet:
         _explain(report)
     code = CODES.get(str(ending), FINISHED)
     return FINISHED_WITH_DEAD if code == FINISHED and report.bad_seeds else code
+
+
+def _nothing() -> None:
+    """Rows that are not printed need no reader."""
 
 
 def _fields(given: str | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view, records_view
+from trotline.cli.counter_names import plain
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, trouble_line, use_line
 from trotline.cli.suggested_commands import file_in, same
@@ -28,24 +29,6 @@ if TYPE_CHECKING:
 
 _MOST = 6
 _RETRY = "retry: "
-_WORDS = {
-    "links known": "duplicate links",
-    "links refused: host": "links to other hosts",
-    "links refused: another host": "links to other hosts",
-    "links refused: excluded": "links that match exclude",
-    "links refused: not included": "links that match no include pattern",
-    "links refused: scheme": "links that are not http or https",
-    "links refused: not a URL": "links that are not URLs",
-    "links refused: bad host": "links with a host name that DNS cannot resolve",
-    "links refused: user-info": "links with a user name or password",
-    "dropped: refused: robots.txt": "disallowed by robots.txt",
-    "dropped: gone: 404": "404 not found",
-    "dropped: gone: 410": "410 gone",
-    "dropped: sitemap: lists no URL": "sitemaps that list no URL",
-    "links refused: sitemap: URL of another host": "URLs of sitemaps on other hosts",
-    "links refused: sitemap: URL does not match": "URLs of sitemaps that do not match the pattern of the seed",
-    "links refused: sitemap: not an http(s) URL": "URLs of sitemaps that are not http or https",
-}
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +172,7 @@ def _kinds(stored: Stored | None) -> dict[str, int]:
 def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
     ordered = by_number(reasons, _MOST)
     width = max((len(count(number)) for _, number in ordered), default=0)
-    shown = [f"{count(number):>{width}}  {safe(_WORDS.get(why, why), 90)}" for why, number in ordered]
+    shown = [f"{count(number):>{width}}  {safe(plain(why), 90)}" for why, number in ordered]
     if len(reasons) > _MOST:
         shown.append(f"and {count(len(reasons) - _MOST, 'other reason')}")
     return _titled(title, shown)

@@ -218,7 +218,8 @@ class _Printer:
             case "retired":
                 return [f"old jobs are forgotten: {safe_text(event.reason)}"]
             case "forgotten":
-                return [f"{job} was forgotten (trotline jobs --forget): its tasks are gone; waits for the next job"]
+                next_ = "waits for the next job" if event.ending is None else "this worker ends with it"
+                return [f"{job} was forgotten (trotline jobs --forget): its tasks are gone; {next_}"]
             case "unreachable":
                 return [f"frontier is unreachable, retrying every second: {safe_text(event.reason)}"]
             case "back":

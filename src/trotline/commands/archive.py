@@ -1,6 +1,7 @@
 """What `trotline archive` does, and what other commands need of an archive."""
 
 import asyncio
+import logging
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from trotline.ports.archive import Archive
 
 
+log = logging.getLogger("trotline.archive")
+
+
 async def check(url: str) -> None:
     """Before any page is fetched. Also rolls what dead writers left."""
     if not url:
@@ -52,11 +56,18 @@ async def opened(url: str) -> "AsyncIterator[Archive]":
 @asynccontextmanager
 async def existing(url: str) -> "AsyncIterator[Archive]":
     """For commands that read: a folder that is not there is a typing error, and not an empty archive."""
-    folder = archive_urls.read(url).place if url and backends.is_local(url) else ""
-    if folder and not await asyncio.to_thread(Path(path_of(folder)).is_dir):
-        raise ArchiveError(f"{path_of(folder)} is not there", hint="Is the path right? It is that of --archive.")
+    if url and await _is_missing(url):
+        folder = path_of(archive_urls.read(url).place)
+        raise ArchiveError(f"{folder} is not there", hint="Is the path right? It is that of --archive.")
     async with opened(url) as archive:
         yield archive
+
+
+async def _is_missing(url: str) -> bool:
+    """A folder that is not on this machine."""
+    if not backends.is_local(url):
+        return False
+    return not await asyncio.to_thread(Path(path_of(archive_urls.read(url).place)).is_dir)
 
 
 async def entries(url: str, wanted: ArchiveQuery) -> list[ArchiveEntry]:
@@ -126,6 +137,16 @@ async def prune(url: str, before: Moment, *, dry_run: bool) -> ArchiveCut:
         if not dry_run:
             await archive.tidy(time.time())
         return await archive.prune(before, dry_run=dry_run)
+
+
+async def keep_to_retention(url: str, now: Moment) -> None:
+    """Remove what is older than `keep=` of the URL; without it nothing. A folder of another machine is left to it."""
+    keep = archive_urls.keep_of(url) if url else None
+    if keep is None or await _is_missing(url):
+        return
+    cut = await prune(url, now - keep, dry_run=False)
+    if cut.files:
+        log.info("archive.pruned %s captures in %s files, %s bytes", cut.captures, cut.files, cut.size)
 
 
 async def compact(url: str) -> int:

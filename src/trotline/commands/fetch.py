@@ -1,15 +1,20 @@
 """Generic extraction for a list of URLs: a run of a spider that is ready-made, with its rows in one file."""
 
+import codecs
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Self, TextIO
 
 import msgspec
 
+from trotline.adapters.files.committed_lines import CommittedLines
 from trotline.commands.run import Ending, Report, RunPlan, run
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
+from trotline.model.time import Seconds
 from trotline.processes.child_process import WaitingChild
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.ready import fetch_urls
@@ -17,6 +22,9 @@ from trotline.spider.spider import Spider
 
 REF = str(Path(fetch_urls.__file__))
 """As a file: its code version is that of one file, and not of all of Trotline."""
+
+
+_PRINT_EVERY: Seconds = 0.2
 
 
 class FetchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,14 +47,57 @@ def paced(pace: Rate) -> Spider:
     return spider
 
 
-async def fetch(plan: FetchPlan, folder: Path, launched: Sequence[WaitingChild] = ()) -> tuple[Ending, Report]:
-    """`folder`: for the seeds, and nothing else."""
+async def fetch(
+    plan: FetchPlan, folder: Path, launched: Sequence[WaitingChild] = (), check: Callable[[], None] = lambda: None
+) -> tuple[Ending, Report]:
+    """`folder`: for the seeds, and nothing else. `check` is called now and then, and ends the run if it raises."""
     seeds = folder / "seeds.jsonl"
     with seeds.open("wb") as file:
         for line in _lines(plan):
             file.write(line + b"\n")
     run_plan = RunPlan(ref=REF, settings=plan.settings, seeds_file=str(seeds), pools=plan.pools, fresh=True)
-    return await run(run_plan, paced(plan.pace), lambda report: None, launched)
+    return await run(run_plan, paced(plan.pace), lambda report: check(), launched)
+
+
+class PrintedRows:
+    """Copies the rows of a file to a stream as they are stored, in a thread: whoever reads the stream slowly, or not at
+    all, delays neither the visits nor the heartbeats."""
+
+    def __init__(self, path: Path, out: TextIO) -> None:
+        self._lines = CommittedLines(path)
+        self._out = out
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._copy, name="trotline-rows", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """All that is stored is printed, also after an error; an interrupt ends the waiting for a reader."""
+        self._ended.set()
+        self._thread.join()
+        self._lines.close()
+        if kind is None:
+            self.check()
+
+    def check(self) -> None:
+        """Raises what the stream has raised: its reader may have closed it."""
+        if self._error is not None:
+            raise self._error
+
+    def _copy(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            last = False
+            while not last:
+                last = self._ended.wait(_PRINT_EVERY)
+                for piece in self._lines.new():
+                    self._out.write(decoder.decode(piece))
+                self._out.flush()
+        except Exception as error:
+            self._error = error
 
 
 def _lines(plan: FetchPlan) -> Iterator[bytes]:

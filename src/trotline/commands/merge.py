@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
 
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
-from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source
+from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source, Verdict
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
@@ -46,6 +47,8 @@ class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
     after: MergeTotals = MergeTotals()
     seconds: Seconds = 0.0
     dry_run: bool = False
+    decided: tuple[Verdict, ...] = ()
+    """What a person has just decided."""
 
 
 OnStep = Callable[[MergeReport], None]
@@ -100,18 +103,25 @@ def _record(source: Source) -> Record:
     return Record(kind=source.kind, key=source.key, data=data, url=source.url, site=source.site, seen_at=source.seen_at)
 
 
+class _Left(NamedTuple):
+    """What the steps to come have to read."""
+
+    after: Identity
+    """Records behind this one."""
+    some_gone: bool
+    """Look for records that are gone, too. It reads all sources: once per merge, unless one step was not enough."""
+
+
 async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeReport:
     started = time.monotonic()
     report = MergeReport(before=await store.totals())
     crowded: set[int] = set()
     stepper = Stepper(store, plan.rule, plan.author)
-    after: Identity = _BEFORE_ALL
-    more = True
-    while more:
-        step, last, more = await _stepped(store, stepper, plan, after)
+    left: _Left | None = _Left(_BEFORE_ALL, some_gone=True)
+    while left is not None:
+        step, left = await _stepped(store, stepper, plan, left)
         if step is None:
-            continue
-        after = last
+            break
         crowded |= step.crowded
         report = msgspec.structs.replace(
             report,
@@ -129,22 +139,23 @@ async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeR
 
 
 async def _stepped(
-    store: MergeStore, stepper: Stepper, plan: MergePlan, after: Identity
-) -> tuple[Step | None, Identity, bool]:
-    """The step, the last record of it, and whether there may be more. Computed again if another merge was faster."""
+    store: MergeStore, stepper: Stepper, plan: MergePlan, left: _Left
+) -> tuple[Step | None, _Left | None]:
+    """The step, and what may be left after it. Computed again if another merge was faster."""
     for _ in range(_RACES):
         version = await store.version()
-        changed = await store.changed(plan.rule.fingerprint, plan.kinds, after, plan.at_once)
-        gone = await store.gone(plan.at_once)
+        changed = await store.changed(plan.rule.fingerprint, plan.kinds, left.after, plan.at_once)
+        gone = await store.gone(plan.at_once) if left.some_gone else []
         if not changed and not gone:
-            return None, after, False
+            return None, None
         step = await stepper.step(version, changed, gone)
         try:
             await store.apply(step.change)
         except MergeRaced:
             continue
-        last = changed[-1][1:4] if changed else after
-        return step, last, len(changed) == plan.at_once or len(gone) == plan.at_once
+        last = changed[-1][1:4] if changed else left.after
+        some_gone = len(gone) == plan.at_once
+        return step, _Left(last, some_gone) if some_gone or len(changed) == plan.at_once else None
     raise SettingsError(
         "another merge of the same records has been faster each time",
         hint="Let it finish, then start again: one merge at a time is enough.",

@@ -41,7 +41,7 @@ class Stepper:
         compared = Comparison(self._rule)
         links = await self._links(groups, compared)
         graph = await self._graph(groups, links)
-        things = [thing for part in graph.parts() for thing in self._divided(part, graph, compared)]
+        alone, things = self._divided(graph, compared)
         change = MergeChange(
             version=version,
             rule=self._rule.fingerprint,
@@ -50,9 +50,10 @@ class Stepper:
             keys=groups.keys,
             links=tuple(links),
             things=tuple(things),
+            alone=tuple(alone),
         )
         blind = len(groups.touched) - len(groups.texts) if "text" in self._rule.by else 0
-        return Step(change=change, crowded=groups.crowded(), without_text=blind, pairs=compared.pairs)
+        return Step(change=change, crowded=groups.crowded, without_text=blind, pairs=compared.pairs)
 
     async def _groups(self, changed: Sequence[Source], gone: Sequence[int]) -> Groups:
         """Who shares a key with the changed records. If a group becomes too crowded, or is so no more, its members
@@ -88,7 +89,7 @@ class Stepper:
         for source in await self._store.sources(others) if others else ():
             compared.add(source)
             sites[source.id] = source.site
-        return compared.links((a, b) for a, b in groups.candidates(sites) if a in sites and b in sites)
+        return compared.links(groups.candidates(sites))
 
     async def _graph(self, groups: Groups, links: Sequence[Link]) -> Graph:
         """The changed sources, and all that are connected with them, now or before."""
@@ -118,11 +119,18 @@ class Stepper:
             wanted = graph.neighbours(found) - graph.sources.keys() - groups.gone
         return graph
 
-    def _divided(self, part: Sequence[int], graph: Graph, compared: Comparison) -> list[Thing]:
-        if len(part) == 1:
-            return [thing_of([graph.sources[part[0]]], self._rule)]
-        evidence = graph.evidence(part)
-        for source in evidence.sources.values():
-            compared.add(source)
-        divided = clusters(evidence, self._rule, compared.score)
-        return [thing_of([graph.sources[one] for one in members], self._rule) for members in divided]
+    def _divided(self, graph: Graph, compared: Comparison) -> tuple[list[Source], list[Thing]]:
+        """Sources that are a thing by themselves, and things of several."""
+        alone = graph.unconnected()
+        things = []
+        for part in graph.parts():
+            evidence = graph.evidence(part)
+            for source in evidence.sources.values():
+                compared.add(source)
+            for members in clusters(evidence, self._rule, compared.score):
+                sources = [graph.sources[one] for one in members]
+                if len(sources) > 1:
+                    things.append(thing_of(sources, self._rule))
+                else:
+                    alone += sources
+        return alone, things

@@ -11,7 +11,7 @@ from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.stored_rows import ask
 from trotline.coordinator.held_back import held_back_by, untaken_routes
 from trotline.coordinator.last_job import LastTallies
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.inbox import InboxStatus
 from trotline.model.job import HANDED_OVER, Job, LaneRules, LaneView, Progress, State, WorkerView
@@ -44,6 +44,7 @@ MOST_DROPS = 10
 """Fields that are named because they are filled less often than before."""
 ENOUGH_PAGES = 20
 """Pages after which something that never happened is worth a warning, while the job runs."""
+FORGOTTEN = "the job was forgotten (trotline jobs --forget): its tasks are gone"
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged: 304"
 """The tally of pages whose rows are still good."""
@@ -246,9 +247,10 @@ class Reporter:
 
     def _stale(self, last: Report, error: FrontierError) -> Report:
         """The last known counts."""
+        gone = isinstance(error, FrontierGone)
         return msgspec.structs.replace(
             last,
-            held_back=f"frontier is unreachable, retrying: {error.what}",
+            held_back=FORGOTTEN if gone else f"frontier is unreachable, retrying: {error.what}",
             elapsed=last.elapsed + _now() - self._rates[-1][0],
             pages_per_second=0.0,
         )

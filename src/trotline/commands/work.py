@@ -154,11 +154,17 @@ class _Member:
                         ending = await self._ended_without_us()
                     if ending is None:
                         await self._rest()
-                    elif self._plan.until_finished and ending is not Ending.INTERRUPTED:
+                    elif self._is_last(ending):
                         return ending
             return Ending.STOPPED_AT_LIMIT if self._out_of_time else Ending.INTERRUPTED
         finally:
             await self._search.close()
+
+    def _is_last(self, ending: Ending) -> bool:
+        """Is the end of this job our end? A limit that this command was given is one for the command, too."""
+        if ending is Ending.STOPPED_AT_LIMIT and (self._settings.max_pages or self._settings.max_bytes):
+            return True
+        return self._plan.until_finished and ending is not Ending.INTERRUPTED
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
@@ -272,8 +278,9 @@ class _Member:
                 if not await self._is_forgotten(opened.job):
                     raise
                 self._left = None
-                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job))
-                return Ending.CANCELLED if self._plan.until_finished else None
+                ending = Ending.CANCELLED if self._plan.until_finished else None
+                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job, ending=ending))
+                return ending
             finally:
                 await sink.close()
         finally:

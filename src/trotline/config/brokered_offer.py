@@ -75,9 +75,14 @@ class _Composed:
             raise
 
     async def leadership(self, url: str) -> Leadership:
-        books, offer, _ = self._offer(url)
+        from trotline.frontier.brokered_leadership import BrokeredLeadership
+
+        books, _, offer = self._offer(url)
         with self._installed(books):
-            return await offer.leadership(books)
+            leadership, jobs = await offer.leadership(books), await offer.jobs(books)
+        return BrokeredLeadership(
+            leadership, jobs, lambda job: self._broker.open(url, job), lambda: self._broker.notices(url)
+        )
 
     async def proxy_pools(self, url: str) -> ProxyPools:
         books, offer, _ = self._offer(url)

@@ -24,6 +24,7 @@ log = logging.getLogger("trotline.alerts")
 
 RULE = "frontier"
 EVERY: Seconds = 1.0
+_EACH = "Every coordinator sends this for itself: they cannot agree without the frontier."
 
 
 class _Sending(msgspec.Struct, kw_only=True):
@@ -57,7 +58,7 @@ class FrontierWatch:
         self._worked_at, self._error = self._clock.now(), ""
 
     def failed(self, what: str) -> None:
-        self._error = cut(redaction.text(what), LONGEST_TEXT - 100)
+        self._error = cut(redaction.text(what), LONGEST_TEXT - 170)
 
     @property
     def trouble(self) -> str:
@@ -87,7 +88,7 @@ class FrontierWatch:
             object=self._host,
             state=AlertState.FIRING,
             severity=Severity.CRITICAL,
-            text=f"{self._error}; no job goes on, and no other alert can be checked",
+            text=f"{self._error}; no job goes on, and no other alert can be checked. {_EACH}",
             next="trotline doctor",
             number=self._fired,
             since=now - down_for,

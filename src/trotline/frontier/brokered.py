@@ -236,7 +236,7 @@ class BrokeredJobs:
         # The queues first: without the books nobody would know that they are there.
         for found in await self._jobs.all():
             if found.id == job:
-                await self._forget_queues(found)
+                await forget_queues(self._broker(found))
         await self._jobs.forget(job)
 
     async def retire(self, age: Seconds, most: int = 2) -> list[str]:
@@ -244,15 +244,15 @@ class BrokeredJobs:
         retired = await self._jobs.retire(age, most)
         for job in retired:
             if job in before:
-                await self._forget_queues(before[job])
+                await forget_queues(self._broker(before[job]))
         return retired
 
     async def close(self) -> None:
         await self._jobs.close()
 
-    async def _forget_queues(self, job: Job) -> None:
-        broker = self._broker(job)
-        try:
-            await broker.forget()
-        finally:
-            await broker.close()
+
+async def forget_queues(broker: Broker) -> None:
+    try:
+        await broker.forget()
+    finally:
+        await broker.close()

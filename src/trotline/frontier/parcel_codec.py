@@ -21,6 +21,7 @@ VERSION = 1
 LARGEST = 16 * 1024 * 1024
 """Bytes of a message that is read."""
 
+_IDENTITY = Task.__struct_fields__.index("fingerprint")
 _FIELDS = [field for field in msgspec.structs.fields(Task) if field.name != "fingerprint"]
 _NAMES = [field.name for field in _FIELDS]
 _DEFAULTS = Task(url="", route="")
@@ -89,7 +90,8 @@ def decode(body: bytes, shelf: str) -> list[Parcel]:
 def _body(task: Task) -> Any:
     if task.meta and not _is_plain(task.meta):
         return _Body(task.id, task_json.encode(task))
-    return _Body(task.id, b"", *[getattr(task, name) for name in _NAMES])
+    values = msgspec.structs.astuple(task)
+    return _Body(task.id, b"", *values[:_IDENTITY], *values[_IDENTITY + 1 :])
 
 
 def _is_plain(meta: dict[str, Any]) -> bool:

@@ -30,6 +30,9 @@ ACK_AFTER: Seconds = 2.0
 again."""
 MOST_UNPUBLISHED = 1000
 """Parcels that the books hold while the broker accepts none; then `put` fails."""
+PATIENCE: Seconds = 2.0
+"""A put or a lease waits so long for the broker; then that goes on without it, so that a server that does not answer
+holds up nothing that the books can do alone, such as returning the tasks of dead workers."""
 _CLAIMED = 100
 """Parcels that are published at once."""
 _ROUND = 16
@@ -95,6 +98,8 @@ class Pump:
         self._receiving = asyncio.Lock()
         self._publishing = asyncio.Lock()
         self._later: asyncio.Task[None] | None = None
+        self._supplying: asyncio.Task[None] | None = None
+        self._sending: set[asyncio.Task[None]] = set()
         self._lost = LostParcels(broker)
 
     async def publish_soon(self) -> None:
@@ -112,11 +117,26 @@ class Pump:
             await self.publish()
 
     async def publish(self) -> None:
-        """Publish what the books hold. If that fails, nothing is lost: a later call does it."""
+        """Publish what the books hold. If that fails, or takes longer than PATIENCE, nothing is lost: it goes on, and a
+        later call does it."""
         if self._out.rests():
             self._unpublished += 1
             return
+        sending = asyncio.create_task(self._publish())
+        self._sending.add(sending)
+        sending.add_done_callback(self._sent)
+        if (await asyncio.wait({sending}, timeout=PATIENCE))[0]:
+            sending.result()
+
+    def _sent(self, sending: asyncio.Task[None]) -> None:
+        self._sending.discard(sending)
+        # Nobody waits for it any more: an error of the books is also that of the next call.
+        _ = sending.cancelled() or sending.exception()
+
+    async def _publish(self) -> None:
         async with self._publishing:
+            if self._out.rests():
+                return
             published: list[Parcel] = []
             while parcels := await self._books.unpublished(_CLAIMED, published):
                 published = []
@@ -144,13 +164,20 @@ class Pump:
                 f"{trouble.what}; {self._unpublished:,} parcels of new tasks wait to be published", hint=trouble.hint
             )
 
-    async def supply(self, wanted: int) -> None:
+    async def supply(self, wanted: int) -> bool:
         """Move tasks to the queues, until there are enough or no more on the shelves. Errors of the broker are kept in
-        `wants`: what is in the queues can be leased without it."""
-        if self._receiving.locked():
-            # Another lease of this process does it.
-            async with self._receiving:
-                return
+        `wants`: what is in the queues can be leased without it. True: it is still under way, after PATIENCE."""
+        supplying = self._supplying
+        if supplying is None or supplying.done():
+            supplying = self._supplying = asyncio.create_task(self._supply(wanted))
+        # Else another lease of this process does it.
+        if not (await asyncio.wait({supplying}, timeout=PATIENCE))[0]:
+            return True
+        if not supplying.cancelled():
+            supplying.result()
+        return False
+
+    async def _supply(self, wanted: int) -> None:
         async with self._receiving:
             await self._acknowledge()
             for turn in range(_ROUNDS):
@@ -202,9 +229,12 @@ class Pump:
             return (await self._round(all_open))[0] > 0
 
     async def close(self) -> None:
-        if self._later is not None and not self._later.done():
-            self._later.cancel()
-            await asyncio.gather(self._later, return_exceptions=True)
+        lingers = self._later is not None and not self._later.done()
+        under_way = [task for task in (self._later, self._supplying, *self._sending) if task is not None]
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        if lingers:
             with contextlib.suppress(FrontierError):
                 await self.publish()
         # Errors are ignored: what is not acknowledged is delivered again, and dropped.

@@ -14,6 +14,9 @@ CRITERIA: tuple[Criterion, ...] = ("key", "url", "content", "ids", "text")
 DEFAULT_CRITERIA: tuple[Criterion, ...] = ("url", "ids", "text")
 NEWEST, LONGEST, MOST_FREQUENT, SITE = "newest", "longest", "most frequent", "site"
 EVERY_FIELD = "*"
+_64_BITS = (1 << 64) - 1
+_KEYS = 2
+"""Changes with the way in which keys are made: those in a store, of another way, would meet none of today's."""
 TEXT_FIELDS = ("title", "name", "product_name", "product", "headline", "label")
 """The field that names a thing: the first of them that a record has."""
 
@@ -49,7 +52,7 @@ class MergeRule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> int:
         """Things that were merged under another rule are merged again."""
-        return signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"))) or 1
+        return signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"), _KEYS)) or 1
 
 
 class Source(NamedTuple):
@@ -100,7 +103,7 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     data: str
     """JSON: the merged fields."""
     provenance: str
-    """JSON: field -> "site/key" of the source that it is from; `{}` if there is one source only."""
+    """JSON: field -> "site/key" of the source that it is from."""
     sources: tuple[int, ...]
     sites: tuple[str, ...]
     first_seen_at: Moment
@@ -114,6 +117,7 @@ class ThingView(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     data: str
     provenance: str
+    """`{}` if there is one source only."""
     sources: tuple["SourceView", ...]
 
 
@@ -149,7 +153,10 @@ class MergeChange(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Link, ...]
     """All links of `sources`; those that they had before are deleted."""
     things: tuple[Thing, ...]
-    """Of all sources whose thing may have changed; the things that these belonged to are deleted."""
+    """Of several sources each. With `alone`, of all sources whose thing may have changed; the things that these
+    belonged to are deleted."""
+    alone: tuple[Source, ...]
+    """Each is a thing by itself, with the fields of its record."""
 
 
 class MergeTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,4 +179,11 @@ def signed(number: int) -> int:
 
 
 def thing_id(first: int) -> str:
-    return f"{first & (1 << 64) - 1:016x}"
+    return f"{first & _64_BITS:016x}"
+
+
+def first_of(thing: str) -> int:
+    """The source whose id the thing has; ValueError: it is no id."""
+    if len(thing) != 16:
+        raise ValueError(f"{thing[:40]!r} is not the id of a thing")
+    return signed(int(thing, 16))

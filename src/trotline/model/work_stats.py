@@ -72,6 +72,8 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Leases that it settled as done; `failed`: as retried or buried. As in `WorkerView`, where they are lost with the
     entry of a worker that was silent for too long."""
     failed: _Count = 0
+    handler_errors: _Count = 0
+    """Pages on which a handler or a hook failed; their verdict is the one of the response."""
     fetch: Timing = Timing()
     parse: Timing = Timing()
     """Judging a response, its handler (with what an async one waits for), and its links."""
@@ -104,6 +106,7 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
         visits={name: one.visits.get(name, 0) + other.visits.get(name, 0) for name in sorted(verdicts)},
         done=one.done + other.done,
         failed=one.failed + other.failed,
+        handler_errors=one.handler_errors + other.handler_errors,
         fetch=one.fetch + other.fetch,
         parse=one.parse + other.parse,
         commit=one.commit + other.commit,

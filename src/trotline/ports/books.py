@@ -89,9 +89,10 @@ class OpenBooks(NamedTuple):
     frontier: Frontier
     console: Console
     books: Books
-    set_supply: Callable[[Callable[[int], Awaitable[None]]], None]
+    set_supply: Callable[[Callable[[int], Awaitable[bool]]], None]
     """Takes a function that the frontier calls each time before it looks for tasks to lease, with the number of tasks
-    that are wanted: it moves tasks from the shelves to the queues."""
+    that are wanted: it moves tasks from the shelves to the queues. True: it is not done yet, as the broker is slow; a
+    lease that finds nothing calls it again."""
 
     def opened(self) -> OpenJob:
         return OpenJob(self.job, self.frontier, self.console)

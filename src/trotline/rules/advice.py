@@ -27,6 +27,7 @@ from trotline.rules.advice_limits import (
     lane_limit,
     lowest_first,
     outer_limits,
+    slow_pages,
     with_one_more,
     worker_limit,
 )
@@ -41,7 +42,9 @@ OLD: Seconds = 120.0
 HARDLY = 0.1
 """Work for less than this share of one more worker is not worth one."""
 FEW_VISITS = 5
-"""With fewer in the window nothing is known."""
+"""With fewer in the window nothing is known, unless slots are busy all the time."""
+BUSY = 0.9
+"""The share of slots from which they are."""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ def advise(progress: Progress, summary: JobSummary, outage: str = "", workers: i
     measured = flow([each for each in summary.steps if 0 <= progress.now - each.at < OLD])
     if measured is None:
         return Advice(
-            sentence="not measured: no worker has sent figures twice in the last minutes",
+            sentence="what limits it is not known yet: workers send figures every few seconds, and two are needed",
             limit=UNKNOWN,
             admissible_per_second=summary.lanes.admissible or None,
         )
@@ -146,6 +149,20 @@ def _too_few(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Ad
             workers=measured.workers,
             gain=0.0,
             wanted_workers=1,
+            limits=(bound,),
+        )
+    if lanes.admissible * measured.seconds >= FEW_VISITS and measured.busy >= BUSY:
+        bound, gain, full = slow_pages(measured), 1.0 / measured.workers, _is_full(summary.hosts)
+        return Advice(
+            sentence=_sentence(gain, bound, known=True, full=full),
+            limit=bound.name,
+            pages_per_second=measured.pages_per_second,
+            admissible_per_second=lanes.admissible,
+            workers=measured.workers,
+            gain=gain,
+            # How many more is known when these have finished some pages.
+            wanted_workers=measured.workers + (not full),
+            more_machines=full,
             limits=(bound,),
         )
     return Advice(

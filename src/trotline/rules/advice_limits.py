@@ -143,8 +143,17 @@ def worker_limit(measured: FleetFlow) -> Limit:
         return Limit(name=SINK_WAIT, per_second=allowed, text="workers wait for their commits to the sink")
     if waits["frontier"] > measured.busy:
         return Limit(name=FRONTIER_WAIT, per_second=allowed, text="workers wait for the answers of the frontier")
-    text = f"{measured.occupied:.0%} of {measured.slots:,} slots are busy"
-    return Limit(name=SLOTS, per_second=allowed, text=text)
+    return Limit(name=SLOTS, per_second=allowed, text=_busy_slots(measured))
+
+
+def slow_pages(measured: FleetFlow) -> Limit:
+    """Slots that are busy all the time, with pages that take so long that hardly any was finished: how many pages one
+    slot does is not known yet, and that there are too few slots is."""
+    return Limit(name=SLOTS, text=f"{_busy_slots(measured)}, with pages that take long")
+
+
+def _busy_slots(measured: FleetFlow) -> str:
+    return f"{measured.occupied:.0%} of {_count(measured.slots, 'slot')} {'is' if measured.slots == 1 else 'are'} busy"
 
 
 def explaining(outside: Sequence[Limit], summary: JobSummary, measured: FleetFlow) -> Limit:

@@ -1,7 +1,9 @@
 """The index of a WARC file: CDXJ, one line per capture, sorted, as pywb and other tools read it."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,12 +11,30 @@ import msgspec
 
 from trotline.model.archive import ArchiveEntry, CaptureKind
 
+_PLAIN = re.compile(r"(https?://[a-z0-9.-]+(?::[1-5]?[0-9]{1,4})?)(/[!-\"$->@-~]*)(?:\?([!-\"$-~]*))?")
+"""Nearly every URL: the host is looked at once for all of its pages. An empty query is none."""
 _ESCAPED = str.maketrans({" ": "%20", "\n": "%0A", "\r": "%0D", "\t": "%09"})
 
 
 def key_of(url: str) -> str:
     """The sort key: the host backwards, then the path (`com,shop)/p/17?a=1`), in lower case. Other addresses as they
     are."""
+    if (plain := _PLAIN.fullmatch(url)) is None:
+        return _slowly(url)
+    site, path, query = plain.groups()
+    if query:
+        query = "&".join(sorted(query.split("&"))) if "&" in query else query
+        return f"{_place(site)}{path}?{query}".lower()
+    return f"{_place(site)}{path}".lower()
+
+
+@lru_cache(maxsize=1024)
+def _place(site: str) -> str:
+    """Of a host: what the keys of its pages begin with."""
+    return _slowly(f"{site}/")[:-1]
+
+
+def _slowly(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -37,7 +57,7 @@ def written(entries: Iterable[ArchiveEntry]) -> bytes:
 
 
 def line(entry: ArchiveEntry) -> bytes:
-    stamp = datetime.fromtimestamp(entry.at, UTC).strftime("%Y%m%d%H%M%S")
+    stamp = _stamp(int(entry.at))
     fields: dict[str, Any] = {
         "url": entry.url,
         # The usual names and types of CDXJ; pywb knows a revisit by its type.
@@ -57,6 +77,11 @@ def line(entry: ArchiveEntry) -> bytes:
     if entry.kind is not CaptureKind.RESPONSE:
         fields["kind"] = entry.kind.value
     return f"{key_of(entry.url)} {stamp} ".encode() + msgspec.json.encode(fields) + b"\n"
+
+
+@lru_cache(maxsize=256)
+def _stamp(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y%m%d%H%M%S")
 
 
 class _Fields(msgspec.Struct, frozen=True):

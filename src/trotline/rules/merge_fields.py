@@ -19,18 +19,6 @@ Found = tuple[Source, Any]
 
 def thing_of(sources: Sequence[Source], rule: MergeRule) -> Thing:
     """The same for any order of the sources."""
-    if len(sources) == 1:
-        [only] = sources
-        return Thing(
-            id=thing_id(only.id),
-            kind=only.kind,
-            data=only.data,
-            provenance="{}",
-            sources=(only.id,),
-            sites=(only.site,),
-            first_seen_at=only.first_seen_at,
-            seen_at=only.seen_at,
-        )
     first = min(sources, key=lambda one: (one.first_seen_at, one.site, one.key))
     ordered = sorted(sources, key=_age)
     data, provenance = _fused(ordered, rule.prefer)

@@ -1,6 +1,6 @@
 """Sources and what connects them: similar texts, shared keys, and what people decided."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from trotline.model.merge import Link, Source, Verdict
 from trotline.rules.merge_clusters import Evidence
@@ -30,19 +30,20 @@ class Graph:
                 for member in members:
                     self._groups_of.setdefault(member, []).append(key)
 
-    def neighbours(self, ids: Iterable[int]) -> set[int]:
+    def neighbours(self, ids: Collection[int]) -> set[int]:
         """Known or not."""
-        return {other for one in ids for other in self._around(one)}
+        return {other for one in self._connected().intersection(ids) for other in self._around(one)}
+
+    def unconnected(self) -> list[Source]:
+        """Nothing is known that connects these with others."""
+        connected = self._connected()
+        return [source for one, source in self.sources.items() if one not in connected]
 
     def parts(self) -> Iterator[list[int]]:
-        """The connected parts."""
-        left = dict.fromkeys(self.sources)
-        lonely = self._links.keys() | self._groups_of.keys() | self._verdicts.keys()
+        """The connected parts of the others."""
+        left = dict.fromkeys(self.sources.keys() & self._connected())
         while left:
             first, _ = left.popitem()
-            if first not in lonely:
-                yield [first]
-                continue
             part, waiting = [first], [first]
             while waiting:
                 for other in self._around(waiting.pop()):
@@ -60,6 +61,9 @@ class Graph:
             links={link for one in part for link in self._links.get(one, ())},
             verdicts={verdict for one in part for verdict in self._verdicts.get(one, ())},
         )
+
+    def _connected(self) -> set[int]:
+        return self._links.keys() | self._groups_of.keys() | self._verdicts.keys()
 
     def _around(self, one: int) -> Iterator[int]:
         for link in self._links.get(one, ()):

@@ -1,7 +1,7 @@
 """Changed sources, and the groups of sources that share their keys, before and after the change."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trotline.model.merge import MergeRule, Source
 from trotline.rules.merge_keys import ALIKE, Keys, kind_of_key
@@ -16,38 +16,44 @@ class Groups:
         self.texts: dict[int, Profile] = {}
         self.keys: dict[int, tuple[int, ...]] = {}
         """Of each touched source, now."""
-        self._old_keys: dict[int, list[int]] = {}
         self._removed: Counter[int] = Counter()
         """Key -> how many touched or gone sources had it in the store."""
+        self._first: dict[int, int] = {}
+        """Key -> the first touched source that has it now."""
         self._added: dict[int, list[int]] = {}
-        """Key -> touched sources that have it now."""
+        """Key -> the touched sources that have it now, where they are several: most keys are of one."""
         self._asked: set[int] = set()
         self._counts: dict[int, int] = {}
         """Key -> how many have it in the store; without keys that only one source has ever had."""
         self._stored: dict[int, list[int]] = {}
+        self.crowded: frozenset[int] = frozenset()
+        """Keys that too many have after the change: not used."""
 
     def touch(self, source: Source, found: Keys) -> None:
-        self.touched[source.id] = source
-        self.keys[source.id] = found.blocks
+        one = source.id
+        self.touched[one] = source
+        self.keys[one] = found.blocks
         if found.profile is not None:
-            self.texts[source.id] = found.profile
+            self.texts[one] = found.profile
         for key in found.blocks:
-            self._added.setdefault(key, []).append(source.id)
+            first = self._first.setdefault(key, one)
+            if first != one:
+                self._added.setdefault(key, [first]).append(one)
 
     def had(self, old_keys: Mapping[int, list[int]]) -> None:
         """The keys of touched and gone sources in the store."""
-        self._old_keys.update(old_keys)
         for keys in old_keys.values():
             self._removed.update(keys)
 
     def uncounted(self) -> set[int]:
-        return (self._added.keys() | self._removed.keys()) - self._asked
+        return (self._first.keys() | self._removed.keys()) - self._asked
 
     def counted(self, asked: set[int], found: Mapping[int, int]) -> None:
         self._asked |= asked
         self._counts.update(found)
         # Most keys are new, and of one source: they connect nothing.
-        self._counts.update((key, 0) for key in asked - found.keys() if len(self._added.get(key, ())) > 1)
+        for key in self._added:
+            self._counts.setdefault(key, 0)
 
     def concerns(self, key: int) -> bool:
         return key in self._asked
@@ -55,22 +61,21 @@ class Groups:
     def listed(self, members: Mapping[int, list[int]]) -> None:
         self._stored.update(members)
 
-    def crossing(self) -> list[int]:
+    def crossing(self) -> frozenset[int]:
         """Keys that were used and are too crowded now, or the other way round."""
-        return [
-            key for key, before in self._counts.items() if self._full(key, before) != self._full(key, self._now(key))
-        ]
+        few = min(self._rule.most, self._rule.most_alike)
+        large = [key for key, before in self._counts.items() if before + len(self._now_in(key)) > few]
+        before = frozenset(key for key in large if self._full(key, self._counts[key]))
+        self.crowded = frozenset(key for key in large if self._full(key, self._now(key)))
+        return before ^ self.crowded
 
     def to_list(self) -> list[int]:
         """Keys whose other members must be known."""
         return [
             key
             for key, before in self._counts.items()
-            if before and key not in self._stored and not self._full(key, self._now(key))
+            if before and key not in self._stored and key not in self.crowded
         ]
-
-    def crowded(self) -> frozenset[int]:
-        return frozenset(key for key in self._counts if self._full(key, self._now(key)))
 
     def members_of(self, keys: Iterable[int]) -> set[int]:
         """In the store."""
@@ -79,8 +84,8 @@ class Groups:
     def exact(self) -> Iterator[tuple[int, list[int]]]:
         """Exact keys, and who has them after the change."""
         for key in self._counts:
-            if kind_of_key(key) != ALIKE and not self._full(key, self._now(key)):
-                members = self._after(key)
+            if kind_of_key(key) != ALIKE and key not in self.crowded:
+                members = [*self._kept(key), *self._now_in(key)]
                 if len(members) > 1:
                     yield key, members
 
@@ -91,30 +96,43 @@ class Groups:
     def candidates(self, site_of: Mapping[int, str]) -> set[tuple[int, int]]:
         """Pairs to compare: at least one of them touched, and of two sites unless the rule compares within one."""
         pairs: set[tuple[int, int]] = set()
-        within = self._rule.within_site
         for key in self._counts:
-            added = self._added.get(key, ())
-            if not added or kind_of_key(key) != ALIKE or self._full(key, self._now(key)):
-                continue
-            members = self._after(key)
-            for one in added:
-                site = site_of.get(one)
-                for other in members:
-                    if one != other and (within or site_of.get(other) != site):
-                        pairs.add((one, other) if one < other else (other, one))
+            if kind_of_key(key) == ALIKE and key not in self.crowded:
+                kept = [(one, site) for one in self._kept(key) if (site := site_of.get(one)) is not None]
+                added = [(one, site_of[one]) for one in self._now_in(key)]
+                if len(added) + len(kept) > 1:
+                    self._pair_up(added, kept, pairs)
         return pairs
+
+    def _pair_up(
+        self, added: Sequence[tuple[int, str]], kept: Sequence[tuple[int, str]], pairs: set[tuple[int, int]]
+    ) -> None:
+        within = self._rule.within_site
+        for place, (one, site) in enumerate(added, start=1):
+            for some in (added[place:], kept):
+                for other, its_site in some:
+                    if within or its_site != site:
+                        pairs.add((one, other) if one < other else (other, one))
 
     def others(self) -> set[int]:
         """Sources in the store that touched ones may be compared with."""
-        alike = (key for key in self._stored if kind_of_key(key) == ALIKE and not self._full(key, self._now(key)))
+        alike = (key for key in self._stored if kind_of_key(key) == ALIKE and key not in self.crowded)
         return self.members_of(alike) - self.touched.keys() - self.gone
 
     def _now(self, key: int) -> int:
-        return self._counts.get(key, 0) - self._removed[key] + len(self._added.get(key, ()))
+        return self._counts[key] - self._removed.get(key, 0) + len(self._now_in(key))
 
     def _full(self, key: int, number: int) -> bool:
         return number > (self._rule.most_alike if kind_of_key(key) == ALIKE else self._rule.most)
 
-    def _after(self, key: int) -> list[int]:
-        kept = [one for one in self._stored.get(key, ()) if one not in self.touched and one not in self.gone]
-        return kept + self._added.get(key, [])
+    def _now_in(self, key: int) -> Sequence[int]:
+        """The touched sources that have it."""
+        several = self._added.get(key)
+        if several is not None:
+            return several
+        return (self._first[key],) if key in self._first else ()
+
+    def _kept(self, key: int) -> list[int]:
+        """The others that have it."""
+        stored = self._stored.get(key)
+        return [one for one in stored if one not in self.touched and one not in self.gone] if stored else []

@@ -22,7 +22,8 @@ _GTIN = (
     "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "ean", "ean8", "ean13", "upc", "barcode", "isbn", "isbn10", "isbn13"
 )  # fmt: skip
 _OTHER_IDS = ("doi", "asin", "imdb_id", "issn")
-_BANDS, _ROWS = 20, 2
+_OF_BANDS = tuple(signed(xxhash.xxh3_64_intdigest(b"band", number)) for number in range(20))
+"""20 bands of two rows each."""
 _BANDS_OF_WORDS, _ROWS_OF_WORDS = 16, 3
 """Without numbers there are more similar texts: a group needs more in common."""
 _CLOSE_BANDS, _CLOSE_ROWS = 4, 6
@@ -49,11 +50,11 @@ def keys_of(source: Source, rule: MergeRule, author: AuthorKey | None = None) ->
     by = rule.by
     # Most of the time of a merge by key and page would be the decoding of fields that they do not need.
     fields = {} if author is None and _NEED_FIELDS.isdisjoint(by) else _decode(source.data)
-    blocks = list(_exact(source, fields, by, author))
+    blocks = _exact(source, fields, by, author)
     compared = _profile(fields, rule) if "text" in by else None
     if compared is not None:
         blocks += _alike(source.kind, compared)
-    return Keys(tuple(dict.fromkeys(blocks)), compared)
+    return Keys(tuple(dict.fromkeys(blocks)) if len(blocks) > 1 else tuple(blocks), compared)
 
 
 def profile_of(source: Source, rule: MergeRule) -> Profile | None:
@@ -83,20 +84,20 @@ def _cached_profile(text: str) -> Profile:
     return profile(text)
 
 
-def _exact(source: Source, fields: Mapping[str, Any], by: tuple[str, ...], author: AuthorKey | None) -> Iterator[int]:
+def _exact(source: Source, fields: Mapping[str, Any], by: tuple[str, ...], author: AuthorKey | None) -> list[int]:
     kind = source.kind
+    found = []
     if "key" in by:
-        yield _key(EXACT, f"key\0{kind}\0{source.key}")
+        found.append(_key(EXACT, f"key\0{kind}\0{source.key}"))
     if "url" in by and (page := _page(source.url)):
-        yield _key(PAGE, f"url\0{kind}\0{page}")
+        found.append(_key(PAGE, f"url\0{kind}\0{page}"))
     if "content" in by:
-        yield _key(EXACT, b"content\0" + kind.encode() + b"\0" + _canonical(fields))
+        found.append(_key(EXACT, b"content\0" + kind.encode() + b"\0" + _canonical(fields)))
     if "ids" in by:
-        for one in ids_of(fields):
-            yield _key(EXACT, f"id\0{kind}\0{one}")
+        found += [_key(EXACT, f"id\0{kind}\0{one}") for one in ids_of(fields)]
     if author is not None:
-        for answer in _answers(author, source, fields):
-            yield _key(EXACT, f"author\0{kind}\0{answer}")
+        found += [_key(EXACT, f"author\0{kind}\0{answer}") for answer in _answers(author, source, fields)]
+    return found
 
 
 def _answers(author: AuthorKey, source: Source, fields: Mapping[str, Any]) -> Iterator[str]:
@@ -115,25 +116,39 @@ def _page(url: str) -> str:
     return address.identity.partition("://")[2].removeprefix("www.")
 
 
-def _alike(kind: str, compared: Profile) -> Iterator[int]:
+def _alike(kind: str, compared: Profile) -> list[int]:
     from rensa import RMinHash
 
     sketch = RMinHash(num_perm=_PERMUTATIONS, seed=_SEED)
-    sketch.update(list(shingles(compared.words)))
+    sketch.update(shingles(compared.words))
     digest = array("I", sketch.digest()).tobytes()
     figures = compared.figures
-    bands, rows = (_BANDS, _ROWS) if len(figures) > 1 else (_BANDS_OF_WORDS, _ROWS_OF_WORDS)
-    yield from _bands(f"{kind}\0{figures}", digest, bands, rows)
-    yield from _bands(f"{kind}\0close", digest, _CLOSE_BANDS, _CLOSE_ROWS)
+    if len(figures) > 1:
+        found = _bands_of_two(_seed(f"{kind}\0{figures}"), digest)
+    else:
+        found = _bands(_seed(f"{kind}\0{figures}"), digest, _BANDS_OF_WORDS, _ROWS_OF_WORDS)
+    return found + _bands(_seed(f"{kind}\0close"), digest, _CLOSE_BANDS, _CLOSE_ROWS)
 
 
-def _bands(group: str, digest: bytes, bands: int, rows: int) -> Iterator[int]:
+@lru_cache(65_536)
+def _seed(group: str) -> int:
+    return xxhash.xxh3_64_intdigest(group.encode("utf-8", "surrogatepass"))
+
+
+def _bands_of_two(seed: int, digest: bytes) -> list[int]:
+    """Two rows are 64 bits, as many as a key has: they need no hash, only the group and the number of the band."""
+    group = signed(seed)
+    return [(rows ^ band ^ group) & ~3 for rows, band in zip(array("q", digest), _OF_BANDS, strict=False)]
+
+
+def _bands(seed: int, digest: bytes, bands: int, rows: int) -> list[int]:
     # The group and the band are the seed of the hash: no text is put together for each of them.
-    seed = xxhash.xxh3_64_intdigest(group.encode("utf-8", "surrogatepass"))
     width = 4 * rows
-    for band in range(bands):
-        number = xxhash.xxh3_64_intdigest(digest[band * width : (band + 1) * width], (seed + band) & _64_BITS)
-        yield signed(number & ~3 | ALIKE)
+    hashes = (
+        xxhash.xxh3_64_intdigest(digest[band * width : (band + 1) * width], (seed + band) & _64_BITS)
+        for band in range(bands)
+    )
+    return [signed(number & ~3 | ALIKE) for number in hashes]
 
 
 def _key(of: int, text: str | bytes) -> int:

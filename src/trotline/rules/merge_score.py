@@ -5,6 +5,8 @@ numbers are the same, no word that makes a variant (a colour, "pro", a size) sta
 that are left over stand on one side only. Else it is at most for review.
 """
 
+from functools import lru_cache
+
 from trotline.rules.merge_text import Profile
 from trotline.rules.merge_words import VARIANTS
 
@@ -28,6 +30,9 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
     if left_a and left_b:
         # Before the spellings: "tshirt" is "t shirt", and not "shirt" with a typing error.
         left_a, left_b, joined = _joined(left_a, left_b, a, b)
+        if not VARIANTS.isdisjoint(left_a) and not VARIANTS.isdisjoint(left_b):
+            # As below, and before the spellings, which cost most: most look-alikes are of another colour or trim.
+            return 0.0
         left_a, left_b, aligned = _aligned(left_a, left_b)
         shared += aligned + joined
     variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
@@ -75,6 +80,7 @@ def _aligned(left_a: frozenset[str], left_b: frozenset[str]) -> tuple[frozenset[
     return frozenset(rest_a) | (left_a & VARIANTS), frozenset(rest_b) | (left_b & VARIANTS), aligned
 
 
+@lru_cache(32_768)
 def _same_word(a: str, b: str) -> bool:
     short, long = (a, b) if len(a) <= len(b) else (b, a)
     if len(short) >= _SHORTEST_PREFIX and (long.startswith(short) or _abbreviates(short, long)):

@@ -5,8 +5,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from trotline.rules.merge_words import NOISE, SAME, UNITS
@@ -16,6 +17,7 @@ BESIDE_THE_NAME = (
     "volume", "weight", "edition", "variant", "pack", "pack_size",
 )  # fmt: skip
 """Fields that are compared with the name: one shop writes the colour into the title, the other beside it."""
+_PLACES = {name: place for place, name in enumerate(BESIDE_THE_NAME)}
 _LONGEST = 500
 """Characters of a text that are compared."""
 _SPECIAL = str.maketrans({"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "&": " and ", "+": " plus "})
@@ -26,7 +28,8 @@ _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
 _PACK_OF = re.compile(r"\b(?:pack|set|box|case|bundle|pk)\s+of\s+(\d+)\b")
 _TIMES = re.compile(r"\bx\s*(\d+)\b(?!\s*(?:mm|cm|m|in)\b)")
 _QUANTITY = re.compile(
-    r"(?<![a-z0-9.])(\d+(?:\.\d+)?)[\s-]*(" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")(?![a-z0-9])"
+    # The look behind stands after the first digit: a pattern that begins with a digit is searched faster.
+    r"(\d(?<![a-z0-9.]\d)\d*(?:\.\d+)?)[\s-]*(" + "|".join(sorted(UNITS, key=len, reverse=True)) + r")(?![a-z0-9])"
 )
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 
@@ -58,14 +61,20 @@ def text_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
-            beside = (fields.get(other) for other in BESIDE_THE_NAME if other != name)
-            texts = [str(text) for text in beside if isinstance(text, str | int | float) and not isinstance(text, bool)]
-            return " | ".join([value[:_LONGEST], *(text[:_LONGEST] for text in texts)])
+            present = sorted((fields.keys() & _PLACES.keys()) - {name}, key=_PLACES.__getitem__)
+            beside = [str(fields[other])[:_LONGEST] for other in present if _is_text(fields[other])]
+            return " | ".join([value[:_LONGEST], *beside])
     return ""
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
 def profile(text: str) -> Profile:
-    plain = _PACK_OF.sub(r" \1 pc ", folded(text))
+    plain = folded(text)
+    if "of" in plain:
+        plain = _PACK_OF.sub(r" \1 pc ", plain)
     quantities: set[Quantity] = set()
 
     def keep(match: re.Match[str]) -> str:
@@ -111,7 +120,6 @@ def _grams_of(word: str) -> tuple[str, ...]:
     return tuple(padded[start : start + 3] for start in range(len(padded) - 2))
 
 
-def shingles(words: frozenset[str]) -> Iterator[str]:
+def shingles(words: frozenset[str]) -> list[str]:
     """Three letters each, within words: their order does not matter."""
-    for word in words:
-        yield from _grams_of(word)
+    return list(chain.from_iterable(map(_grams_of, words)))

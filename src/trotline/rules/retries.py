@@ -17,6 +17,8 @@ LATER_BY = 10
 MOST_THROTTLES = 20
 """A page is buried after this many 429s. The waits in between add up to two hours."""
 
+ASKED = "retry asked: "
+"""Prefix of the reasons of handlers that ask for another attempt."""
 _DOUBLINGS = 20
 """Cap of the exponent: a seed may have any number of attempts."""
 _DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED, Kind.UNWANTED})
@@ -46,6 +48,14 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
         return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
     wait = max(backoff(task.attempt, chance), verdict.retry_after or 0.0)
     return Retry(wait=wait, why=why)
+
+
+def asked(task: Task, why: str, after: Seconds, chance: random.Random) -> Outcome:
+    """A handler asks for another attempt: with the attempts and the backoff of other failures."""
+    why = f"{ASKED}{why}"
+    if task.attempt >= task.retries:
+        return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
+    return Retry(wait=max(backoff(task.attempt, chance), after), why=why)
 
 
 def _again_later(task: Task, verdict: Verdict, why: str, chance: random.Random) -> Outcome:

@@ -37,6 +37,25 @@ def order(shelf: str) -> tuple[int, bool]:
     return int(number) if number.isdecimal() else len(BANDS) + 1, group.endswith(".") is False
 
 
+def overflow_of(shelf: str) -> int | None:
+    """The number of its group; None: a main shelf."""
+    group = shelf.rpartition(".")[2].rpartition("b")[0]
+    return int(group[1:]) if group[1:].isdecimal() else None
+
+
+def band_limit(shelf: str) -> float:
+    """Tasks in the queues up to which more are taken off this shelf, of a frontier with one shard."""
+    return WINDOW * (1 + BAND_SLACK * (len(BANDS) - min(order(shelf)[0], len(BANDS))))
+
+
+def books_only(place: str) -> str:
+    """For a client that does not know of the broker."""
+    return (
+        f"its tasks wait at a broker, and {place} keeps only its books; name the frontier that it was started with:"
+        " --frontier 'amqp://...?books=...'"
+    )
+
+
 MISSING = "the books count "
 """How `missing` begins."""
 

@@ -29,7 +29,7 @@ _RESULTS = {
     Answered.THROTTLED: MemberResult.THROTTLED,
     Answered.BANNED: MemberResult.BLOCKED,
     Answered.DEAD: MemberResult.FAULT,
-    # Seen in the tunnel's reply, by its certificate, or as one page of many hosts (adapters/http/proxy_faults.py).
+    # Seen in the tunnel's reply, by its certificate, or as one page of many hosts (rules/captive_runs.py).
     Answered.CAPTIVE: MemberResult.FAULT,
 }
 _FEEDBACK = {

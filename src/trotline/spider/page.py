@@ -97,6 +97,11 @@ class Page:
         return self._task.depth
 
     @property
+    def attempt(self) -> int:
+        """Attempts already spent: 0 at the first one."""
+        return self._task.attempt
+
+    @property
     def site(self) -> str:
         """Whose data this is: the seed's `site_id`, the spider's name by default. Its links inherit it."""
         return self._task.site
@@ -229,13 +234,16 @@ class Page:
         name, usual, usual_pool = self._target(to)
         return Follow(
             route=name,
-            urls=self.links(query),
+            urls=self._followed(query),
             priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
             pool=usual_pool if pool is None else checked("pool of follow", pool, PLAIN["pool"]),
             meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
             chain="" if chain is None else checked("chain of follow", chain, PLAIN["chain"]),
             query=query,
         )
+
+    def _followed(self, query: str) -> list[str]:
+        return self.links(query)
 
     def task(self, href: str, to: "Route | str | None" = None, **fields: Unpack[Draft]) -> Task:
         """One task, its URL relative to this page, for this route or the route `to`."""

@@ -198,15 +198,19 @@ class _Connection(asyncio.Protocol):
                 self.abort()
                 return
             answer = self._site.answer(self._address, words[1].decode("latin-1"))
+            # Some proxies pass all that follows on unread, until the site closes the connection.
+            last = b"\r\nconnection: close" in head.lower()
             if delay := self._site.delay():
-                asyncio.get_running_loop().call_later(delay, self._write, answer)
+                asyncio.get_running_loop().call_later(delay, self._write, answer, last)
             else:
-                self._write(answer)
+                self._write(answer, last)
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _write(self, answer: bytes) -> None:
+    def _write(self, answer: bytes, last: bool) -> None:
         if self._transport is not None:
             self._transport.write(answer)
+            if last:
+                self._transport.close()

@@ -9,10 +9,11 @@ class TestFolderMergeStore(MergeStoreContract):
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from trotline.errors import MergeRaced
-from trotline.model.merge import Link, MergeChange, MergeTotals, Source, Verdict
+from trotline.model.merge import Link, MergeChange, MergeTotals, Source, Verdict, thing_id
 from trotline.model.merge import MergeRule as Rule
 from trotline.ports.merge_store import MergeStore
 from trotline.ports.sink import Sink
@@ -42,7 +43,8 @@ def change(
         gone=gone,
         keys={source.id: (5, source.id | 3) for source in sources} if keys is None else keys,
         links=links,
-        things=tuple(thing_of([source], Rule()) for source in sources),
+        things=(),
+        alone=tuple(sources),
     )
 
 
@@ -139,6 +141,7 @@ class MergeStoreContract:
             keys={a.id: (5,)},
             links=(),
             things=(thing_of([a, b], Rule()),),
+            alone=(),
         )
 
         await place.store.apply(joined)
@@ -150,6 +153,26 @@ class MergeStoreContract:
         assert shown is not None
         assert {a.id, b.id} == {source.id for source in shown.sources}
         assert c.id not in {source.id for source in shown.sources}
+
+    async def test_m4_a_source_that_is_alone_has_its_own_fields_whatever_its_name(self, place: MergePlace) -> None:
+        odd = ["two\nlines", "\n\\.\n", 'a "quoted", key', "tab\there", "ümläut ☃", "'", "\\N", "{1,2}", " "]
+        await place.sink.write([product(key, title=f"tea {key}") for key in odd])
+        await place.store.open()
+        found = await place.store.changed(RULE, (), BEGIN, 50)
+
+        await place.store.apply(change(await place.store.version(), found))
+
+        shown = {}
+        for source in found:
+            thing = await place.store.thing(thing_id(source.id))
+            assert thing is not None
+            assert "{}" == thing.provenance
+            assert [source.key] == [one.key for one in thing.sources]
+            shown[source.key] = msgspec.json.decode(thing.data)["title"]
+        again = await place.store.changed(RULE, (), BEGIN, 50)
+        await self._close(place)
+        assert {key: f"tea {key}" for key in odd} == shown
+        assert [] == again
 
     async def test_m5_keys_and_links_are_those_of_the_last_change(self, place: MergePlace) -> None:
         [a, b, c] = await self._three(place)

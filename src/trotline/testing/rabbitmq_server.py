@@ -1,7 +1,8 @@
 """A real RabbitMQ for tests and demos: its own folder, free loopback ports, ended by id, with its epmd.
 
 Debian's rabbitmq-server; as root it runs as root. One server is shared by a whole run of tests, as it takes seconds to
-start: tests have a virtual host of their own.
+start: tests have a virtual host of their own. `newer()` is that of the next Debian, in a folder of its own, which
+`make rabbitmq4` installs.
 """
 
 import os
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 from trotline.testing.servers import listen, missing
 
 _PROGRAMS = Path("/usr/lib/rabbitmq/bin")
+_NEWER = Path("dist/rabbitmq-4")
 _START_WITHIN = 90.0
 _STOP_WITHIN = 30.0
 USER, PASSWORD = "guest", "guest"
@@ -29,16 +31,33 @@ def programs() -> Path:
     return _PROGRAMS
 
 
+def newer() -> Path:
+    """The root folder of a system with RabbitMQ 4; where it is missing the test is skipped."""
+    root = Path(os.environ.get("TROTLINE_RABBITMQ4", _NEWER)).absolute()
+    if not (root / "usr/lib/rabbitmq/bin/rabbitmq-server").exists() or os.geteuid() != 0:
+        import pytest  # Only tests come here.
+
+        pytest.skip("RabbitMQ 4 is not installed, or we are not root. Try: make rabbitmq4")
+    return root
+
+
 class RabbitServer:
     """A server process. `start`, `stop` and `kill` may be called in turn: the data stays until the folder goes."""
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, *, beside: "RabbitServer | None" = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        beside: "RabbitServer | None" = None,
+        root: Path | None = None,
     ) -> None:
-        """`beside`: another node of the same cluster, whose epmd and cookie it uses."""
+        """`beside`: another node of the same cluster, whose epmd and cookie it uses. `root`: of the system that it runs
+        in, with the folder; None: this one."""
         self.folder = folder
         self._beside = beside
-        self._programs = programs()
+        self._root = root
+        self._programs = programs() if root is None else _PROGRAMS
         self._settings = {"loopback_users": "none", "log.console": "true", "log.file": "false", **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
@@ -63,7 +82,7 @@ class RabbitServer:
 
     @property
     def _environment(self) -> dict[str, str]:
-        folder = str(self.folder)
+        folder = self._inside(self.folder)
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
             "RABBITMQ_NODENAME": self.node,
@@ -78,8 +97,15 @@ class RabbitServer:
             "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             # Where the cookie is.
-            "HOME": folder if self._beside is None else str(self._beside.folder),
+            "HOME": folder if self._beside is None else self._inside(self._beside.folder),
         }
+
+    def _inside(self, path: Path) -> str:
+        """The path as the server sees it."""
+        return str(path) if self._root is None else f"/{path.relative_to(self._root)}"
+
+    def _command(self, *words: str) -> list[str]:
+        return list(words) if self._root is None else ["chroot", str(self._root), *words]
 
     def start(self) -> None:
         """Up and answering, on the port that it had before."""
@@ -114,7 +140,7 @@ class RabbitServer:
     def control(self, *words: str) -> str:
         """`rabbitmqctl`; takes a second."""
         done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            [self._programs / "rabbitmqctl", "--quiet", *words],
+            self._command(str(self._programs / "rabbitmqctl"), "--quiet", *words),
             env=self._environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         if done.returncode:
@@ -130,7 +156,7 @@ class RabbitServer:
         with (self.folder / "server.log").open("wb") as log:
             # A session of its own: the program is a script, and what it starts ends with its group.
             return subprocess.Popen(  # noqa: S603  Our own arguments, no shell.
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                self._command(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
                 env=self._environment, start_new_session=True,
             )  # fmt: skip
 
@@ -148,10 +174,14 @@ class RabbitServer:
 
 
 @contextmanager
-def rabbitmq(settings: Mapping[str, str] | None = None) -> Iterator[RabbitServer]:
-    """A running server that is gone afterwards, with its folder."""
-    with TemporaryDirectory(prefix="trotline-rabbitmq-", ignore_cleanup_errors=True) as name, ExitStack() as running:
-        server = RabbitServer(Path(name), settings)
+def rabbitmq(settings: Mapping[str, str] | None = None, root: Path | None = None) -> Iterator[RabbitServer]:
+    """A running server that is gone afterwards, with its folder. `root`: see RabbitServer."""
+    inside = None if root is None else root / "tmp"
+    with (
+        TemporaryDirectory(prefix="trotline-rabbitmq-", dir=inside, ignore_cleanup_errors=True) as name,
+        ExitStack() as running,
+    ):
+        server = RabbitServer(Path(name), settings, root=root)
         running.callback(server.close)
         server.start()
         yield server

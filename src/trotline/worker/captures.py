@@ -13,7 +13,7 @@ from trotline.model.lease import Lease
 from trotline.model.task import Task
 from trotline.rules import redaction
 from trotline.rules.archive_choice import ArchiveChoice
-from trotline.rules.capture_headers import redacted_request, redacted_response
+from trotline.rules.capture_headers import Pairs, redacted_request, redacted_response
 from trotline.spider.spider import Spider
 from trotline.worker.finished_visit import FinishedVisit
 
@@ -30,8 +30,10 @@ class Captures:
         """`request_headers`: of every request of the spider, without secrets."""
         self._spider = spider
         self._job = job
-        self._request_headers = request_headers
-        self._secret = tuple((name, "") for name in spider.secret_headers)
+        secret = redacted_request([(name, "") for name in spider.secret_headers])
+        self._of_browser = secret
+        self._own = (*redacted_request(request_headers), *secret)
+        """Of every request with our own client: redacted once, not for each page."""
 
     def added(self, visit: FinishedVisit, asked: Task, answer: Answer | Failure, account: str = "") -> FinishedVisit:
         """The visit with its captures, or with the reason why it has none. `asked`: the task as it was sent."""
@@ -61,7 +63,7 @@ class Captures:
             job=self._job,
             route=task.route,
             method=task.method,
-            request_headers=redacted_request(self._sent(asked)),
+            request_headers=self._sent(asked),
             status=answer.status,
             headers=redacted_response(answer.headers),
             body=answer.body,
@@ -70,12 +72,12 @@ class Captures:
             about=_about(visit, account),
         )
 
-    def _sent(self, asked: Task) -> tuple[tuple[str, str], ...]:
-        """Headers that are known here. Those of a browser's profile are not."""
+    def _sent(self, asked: Task) -> Pairs:
+        """Headers that are known here, redacted. Those of a browser's profile are not."""
         route = self._spider.routes.get(asked.route)
         client = asked.client or (route.client if route is not None else self._spider.client)
-        own = self._request_headers if client == Client.PLAIN else ()
-        return (*own, *self._secret, *asked.headers)
+        always = self._own if client == Client.PLAIN else self._of_browser
+        return (*always, *redacted_request(asked.headers)) if asked.headers else always
 
     def _artifact(self, lease: Lease, number: int, artifact: Artifact) -> Capture:
         return Capture(

@@ -45,6 +45,7 @@ from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.visit_log import VisitLog
 from trotline.worker.visit_spans import visit_span
 
 log = logging.getLogger("trotline.commit")
@@ -82,6 +83,7 @@ class Committer:
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self._named = set[str]()
+        self._log = VisitLog(parts.job, worker, lambda: parts.meter.now())
         self._bytes = 0
         """Of bodies that wait to be archived."""
         self._most_bytes = max(LEAST_BYTES, policy.memory // 16)
@@ -325,9 +327,7 @@ class Committer:
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         self._parts.meter.settled(accepted)
-        if log.isEnabledFor(logging.DEBUG):
-            for visit in accepted:
-                _log_visit(visit.line(self._parts.job, self._worker))
+        self._log.settled(accepted)
         for visit in accepted:
             if visit.field_facts:
                 self._parts.field_stats.confirm(visit.field_facts)
@@ -376,10 +376,3 @@ class Committer:
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._parts.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)
-
-
-def _log_visit(row: VisitRow) -> None:
-    facts = {
-        name: getattr(row, name) for name in ("url", "route", "lane", "outcome", "verdict", "status", "took", "size")
-    }
-    log.debug("visit.settled %s %s", row.url, row.why or row.outcome, extra={"fields": facts})

@@ -58,6 +58,8 @@ RATE_LIMITED = "lane was rate limited"
 STOPPING = "worker is stopping"
 DROPPED_RECORD = "dropped record: "
 """Prefix of the counters of records that hooks dropped."""
+HANDLER = "handler: "
+"""Prefix of the reasons of pages on which the author's code failed."""
 LONGEST_REASON = 500
 LONGEST_TRACEBACK = 8_000
 """Characters of a traceback in the graveyard; the last ones are kept."""
@@ -98,6 +100,13 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> str:
         """The verdict of the spider's own check ("blocked") precedes the one of the response. Empty: none was sent."""
         return self.feedback.kind.value if self.feedback is not None else self.request.verdict
+
+    @property
+    def handler_error(self) -> str:
+        """The traceback, if the author's handler or hook failed on the page; empty if not."""
+        outcome = self.outcome
+        is_one = isinstance(outcome, Bury) and outcome.why.startswith(HANDLER)
+        return (outcome.detail or outcome.why) if isinstance(outcome, Bury) and is_one else ""
 
     def lines(self, job: str, worker: str) -> list[VisitRow]:
         """The row of the visit, and those of its links that a limit or a trap rule dropped."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import WorkerInfo
 from trotline.model.limits import MIB
@@ -241,6 +241,9 @@ class Supervisor:
         detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""
         try:
             await self._frontier.leave(child.name, guilty, why, detail)
+        except FrontierGone:
+            # An operator forgot the job, with its leases.
+            return
         except FrontierError as error:
             # Nothing is lost: without a heartbeat its leases are returned a little later.
             log.warning("leave.failed name=%s %s", child.name, error.what, extra=_of(child))

@@ -27,6 +27,7 @@ from trotline.rules.verdicts import judge
 from trotline.spider import harvest, hook_calls
 from trotline.spider.handler_failed import HandlerFailed
 from trotline.spider.page import Page, pictures, visible_text
+from trotline.spider.retry_page import Retry
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import new_tasks, sitemaps
@@ -34,7 +35,7 @@ from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_l
 from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
-from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
+from trotline.worker.finished_visit import HANDLER, FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.hand_over import hand_over
 from trotline.worker.marked import Marked, RobotsMarked
 from trotline.worker.parts import WorkerParts
@@ -172,7 +173,7 @@ class Visitor:
             if failed.__cause__ is None:
                 # It took too long.
                 failed.group = f"before_request hook {'; '.join(hook.name for hook in hooks)}: {failed.group}"
-            return _failed(lease, failed, None)
+            return self._failed(lease, failed, None)
         return FinishedVisit(lease=lease, outcome=Done(why=asked)) if isinstance(asked, str) else asked
 
     async def _judged(
@@ -218,7 +219,7 @@ class Visitor:
             with self._marked(lease):
                 why = self._accounts.logged_out(account, route, answer, verdict)
         except HandlerFailed as failed:
-            return _failed(lease, failed, feedback)
+            return self._failed(lease, failed, feedback)
         return self._accounts.ended(account, why) if why else None
 
     def _with_proxies(self, visit: FinishedVisit) -> FinishedVisit:
@@ -292,7 +293,7 @@ class Visitor:
                 raise HandlerFailed(NO_ARCHIVE)
         except HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
-            return _failed(lease, failed, feedback)
+            return self._failed(lease, failed, feedback)
         try:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
@@ -303,7 +304,7 @@ class Visitor:
         except Exception as error:
             if not (odd := new_tasks.invalid_value(got, error)):
                 raise
-            return _failed(lease, HandlerFailed.of(odd, route.handler), feedback)
+            return self._failed(lease, HandlerFailed.of(odd, route.handler), feedback)
         return FinishedVisit(
             lease=lease,
             outcome=Done(),
@@ -379,6 +380,15 @@ class Visitor:
             self._mark(lease)
             self._parts.out_of_memory()
 
+    def _failed(self, lease: Lease, failed: HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
+        if isinstance(failed.__cause__, Retry):
+            asked = failed.__cause__
+            outcome = retries.asked(lease.task, asked.reason, asked.after, self._parts.chance)
+        else:
+            # Grouped by the line that failed: messages that quote the page would give every page its own group.
+            outcome = Bury(why=f"{HANDLER}{failed.group}", detail=failed.traceback_text)
+        return FinishedVisit(lease=lease, outcome=outcome, feedback=feedback)
+
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Redirects go back to the frontier: each hop is paced in the lane of its target, and survives a crash."""
         with self._marked(lease):
@@ -393,13 +403,6 @@ class Visitor:
         if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
             moved = session_pinning.bound(moved, self._sessions.home)
         return Snooze(wait=0.0, why="moved", task=moved)
-
-
-def _failed(lease: Lease, failed: HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
-    """Grouped by the line that failed: messages that quote the page would give every page its own group."""
-    return FinishedVisit(
-        lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), feedback=feedback
-    )
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:

@@ -45,7 +45,7 @@ class WorkMeter:
         self._began: Seconds | None = None
         self._received = 0
         self._records = 0
-        self._done = self._failed = 0
+        self._done = self._failed = self._handler_errors = 0
         self._visits: Counter[str] = Counter()
         self._fetch, self._parse, self._commit = TimingMeter(), TimingMeter(), TimingMeter()
         self.store: Seconds = 0.0
@@ -87,6 +87,7 @@ class WorkMeter:
             self._visits[visit.verdict or NO_REQUEST] += 1
             self._done += isinstance(visit.outcome, Done)
             self._failed += isinstance(visit.outcome, Retry | Bury)
+            self._handler_errors += bool(visit.handler_error)
             self._records += len(visit.records)
             self._received += request.wire
             if request.verdict and request.verdict != Kind.REFUSED:
@@ -131,6 +132,7 @@ class WorkMeter:
             visits=dict(self._visits),
             done=self._done,
             failed=self._failed,
+            handler_errors=self._handler_errors,
             fetch=self._fetch.timing(),
             parse=self._parse.timing(),
             commit=self._commit.timing(),

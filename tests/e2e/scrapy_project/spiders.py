@@ -344,4 +344,42 @@ class Listed(RedisSpider):
         yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf")}
 
 
+class Proxied(scrapy.Spider):
+    """Of a site that bans by address."""
+
+    name = "proxied"
+    start_urls = [f"{SITE}/"]
+
+    def parse(self, response):
+        # As many spiders do: what the download has left in meta travels along.
+        yield from response.follow_all(css="a", callback=self.parse_page, meta=response.meta)
+
+    def parse_page(self, response):
+        yield {"path": response.url.removeprefix(SITE)}
+
+
+class Members(scrapy.Spider):
+    """Pages behind a login, with accounts of a pool."""
+
+    name = "members"
+    trotline_pool = "@members"
+
+    async def start(self):
+        for number in range(1, 1 + int(os.environ["PAGES"])):
+            yield scrapy.Request(f"{SITE}/p/{number}")
+
+    async def trotline_login(self, account, download):
+        page = await download(scrapy.Request(f"{SITE}/login"))
+        form = {"user": account.user, "password": account.password.reveal()}
+        page = await download(scrapy.FormRequest.from_response(page, formdata=form, url=f"{SITE}/login", method="POST"))
+        return "" if page.css("a.out") else "no way to log out"
+
+    def trotline_logged_out(self, response):
+        return bool(response.css("form.login"))
+
+    def parse(self, response):
+        who = response.css(".who::text").get()
+        yield {"url": response.url, "who": who, "account": response.meta["trotline_account"]}
+
+
 ALL = (Plain, Crawling, Sitemap, Items, Later, Failing, Login, Jars, Chain, Repeating, Quotes, Authors, Moved)

@@ -1,6 +1,8 @@
 """`export` and `doctor` say what they found, and what to do next."""
 
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,23 @@ def test_doctor_reports_a_wrong_setting_with_its_place(call: Call):
     code, out, _ = call("doctor")
     assert code == 2
     assert "slots in trotline.toml" in out
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "full"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True)
+    if done.returncode:
+        pytest.skip("only root can mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("places", [("--sink", "{}/rows.db"), ("--frontier", "sqlite:{}/new/tasks.db")])
+def test_doctor_is_not_ready_where_the_disk_of_a_place_is_full(call: Call, full_disk: Path, places: tuple[str, str]):
+    Path("shop.py").write_text(SPIDER)
+    code, out, _ = call("doctor", "shop.py", places[0], places[1].format(full_disk))
+    assert code == 2
+    assert f" free at {full_disk}\n" in out and "Free some space before a run." in out
+    assert out.endswith("1 thing to put right first: disk.\n")

@@ -136,3 +136,10 @@ def test_a_paused_job_has_no_end_in_sight():
 def test_a_cancelled_job_has_no_end_in_sight_though_its_workers_have_left():
     cancelled = whole(100.0, waiting=100, done=100, state=State.CANCELLED, silent_for=60.0)
     assert Outlook().update(cancelled) is Unknown.CANCELLED
+
+
+def test_the_counters_of_status_have_the_words_of_the_summary():
+    shown = "\n".join(status.portrait(look(tallies={"links known": 300, "links refused: host": 20, "ok": 4})))
+    assert "300  duplicate links" in shown
+    assert "20  links to other hosts" in shown
+    assert "4  ok" in shown

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import click
 import pytest
 
 from trotline.cli import main
-from trotline.cli.lasting_output import LastingStream, lasting_output
+from trotline.cli.lasting_output import MOST_WAITING, STUCK, LastingStream, lasting_output
 
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="/dev/full exists on Linux only")
@@ -27,6 +29,7 @@ class Moved:
         self.stream = LastingStream(self.file)
 
     def to(self, path: Path) -> None:
+        self.stream.drain()
         there = os.open(path, os.O_WRONLY | os.O_APPEND)
         os.dup2(there, self.file.fileno())
         os.close(there)
@@ -47,6 +50,7 @@ def test_lines_that_a_full_disk_took_are_counted_and_reported(moved: Moved) -> N
     moved.to(moved.path)
     click.echo("four", file=moved.stream)
     click.echo("five", file=moved.stream)
+    moved.stream.drain()
     assert moved.path.read_text().splitlines() == [
         "one",
         "warning: 2 lines of this output could not be written: No space left on device",
@@ -60,6 +64,7 @@ def test_a_json_log_stays_json(moved: Moved) -> None:
     print('{"event": "a"}', file=moved.stream)
     moved.to(moved.path)
     print('{"event": "b"}', file=moved.stream)
+    moved.stream.drain()
     lost, after = map(json.loads, moved.path.read_text().splitlines())
     assert (lost["event"], after["event"]) == ("output.lost", "b")
     assert lost["message"] == "1 line of this output could not be written: No space left on device"
@@ -71,9 +76,12 @@ def test_a_log_collector_that_died_ends_no_service_but_a_reader_may_end_a_run() 
     with os.fdopen(theirs, "w") as pipe:
         service = LastingStream(pipe)
         print("line", file=service)
-        assert (service.lost, service.why) == (1, os.strerror(errno.EPIPE))
+        assert (service.drain(), service.why) == (1, os.strerror(errno.EPIPE))
         with pytest.raises(BrokenPipeError):
-            print("line", file=LastingStream(pipe, ends_with_reader=True))
+            run = LastingStream(pipe, ends_with_reader=True)
+            print("line", file=run)
+            run.drain()
+            print("or with the next line, if the machine was slow", file=run)
 
 
 def test_a_pipe_without_room_is_waited_for() -> None:
@@ -83,9 +91,45 @@ def test_a_pipe_without_room_is_waited_for() -> None:
         os.close(ours)
         stream = LastingStream(pipe)
         print("x" * 1_000_000, file=stream)
-        assert stream.lost == 0
+        assert stream.drain() == 0
         pipe.close()
         assert counting.communicate()[0].strip() == b"1000001"
+
+
+def test_a_reader_that_does_not_read_blocks_nothing_and_costs_only_lines_beyond_the_buffer() -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb") as reader, os.fdopen(theirs, "w") as pipe:
+        stream = LastingStream(pipe)
+        before = time.monotonic()
+        for number in range(1000):
+            print(f"{number:04}".ljust(9_999, "."), file=stream)
+        assert time.monotonic() - before < 5
+        found: list[bytes] = []
+        reading = threading.Thread(target=lambda: found.extend(iter(reader.readline, b"")))
+        reading.start()
+        stream.drain()
+        print("last", file=stream)
+        stream.drain()
+        pipe.close()
+        reading.join(10)
+    *kept, notice, last = found
+    # In the buffer, and in the pipe itself.
+    assert [line[:4] for line in kept] == [b"%04d" % number for number in range(len(kept))]
+    assert MOST_WAITING <= len(kept) * 10_000 < MOST_WAITING + 200_000
+    said = f"warning: {1000 - len(kept)} lines of this output could not be written: its reader does not take them"
+    assert (notice.decode().strip(), last) == (said, b"last\n")
+
+
+def test_the_end_of_a_command_does_not_wait_for_a_reader_that_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trotline.cli.lasting_output.PATIENCE", 0.3)
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb") as reader, os.fdopen(theirs, "w") as pipe:
+        stream = LastingStream(pipe)
+        print("x" * 100_000, file=stream)
+        print("y", file=stream)
+        assert (stream.drain(), stream.why) == (2, STUCK)
+        assert len(reader.read(100_003)) == 100_003
+        assert stream.drain() == 0
 
 
 def test_streams_that_are_no_files_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

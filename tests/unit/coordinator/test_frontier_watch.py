@@ -76,6 +76,7 @@ async def test_an_outage_is_one_message_when_it_fires_and_one_when_it_is_over() 
     assert (alert.since, alert.fired_at, alert.ended_at) == (1005.0, 1025.0, 1630.0)
     text = alert_texts.body(first)
     assert "frontier unreachable, host-1 (critical)" in text
+    assert "Every coordinator sends this for itself" in text
     assert "hunter2" not in text
     assert first.link == "https://dash.example/alerts"
     assert play.events == ["alert.raised", "alert.sent", "alert.over", "alert.sent"]

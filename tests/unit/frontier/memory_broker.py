@@ -1,5 +1,6 @@
 """A broker in memory, for tests of the pump's decisions only: what a broker promises is tested on real ones."""
 
+import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
@@ -8,7 +9,8 @@ from trotline.ports.broker import Delivery, Message
 
 
 class MemoryBroker:
-    """`down` makes every call fail; `lose_confirm` stores messages and fails nevertheless."""
+    """`down` makes every call fail, `hangs` keeps it from ending; `lose_confirm` stores messages and fails
+    nevertheless."""
 
     place = "memory"
     linger = 0.0
@@ -18,26 +20,29 @@ class MemoryBroker:
         self.unacked: dict[int, Delivery] = {}
         self.dead: list[tuple[bytes, str]] = []
         self.down = False
+        self.hangs: asyncio.Event | None = None
         self.lose_confirm = False
         self.calls: list[str] = []
         self._numbers = 0
         self.before_publish: Callable[[], None] = lambda: None
 
-    def _call(self, name: str) -> None:
+    async def _call(self, name: str) -> None:
         self.calls.append(name)
+        if self.hangs is not None:
+            await self.hangs.wait()
         if self.down:
             raise FrontierUnreachable("memory is down")
 
     async def publish(self, messages: Sequence[Message]) -> None:
         self.before_publish()
-        self._call("publish")
+        await self._call("publish")
         for message in messages:
             self.queues[message.shelf].append(message.body)
         if self.lose_confirm:
             raise FrontierUnreachable("no confirmation")
 
     async def receive(self, shelf: str, limit: int) -> list[Delivery]:
-        self._call("receive")
+        await self._call("receive")
         found = []
         while self.queues[shelf] and len(found) < limit:
             self._numbers += 1
@@ -46,12 +51,12 @@ class MemoryBroker:
         return found
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        self._call("ack")
+        await self._call("ack")
         for delivery in deliveries:
             self.unacked.pop(delivery.handle, None)
 
     async def reject(self, delivery: Delivery, why: str) -> None:
-        self._call("reject")
+        await self._call("reject")
         self.unacked.pop(delivery.handle, None)
         self.dead.append((delivery.body, why))
 

@@ -9,7 +9,7 @@ from trotline.ports.books import ShelfView, Shelves
 
 
 class CountingBooks:
-    """What the books say; that real ones count right is tested in tests/contract/test_brokered_books_redis.py."""
+    """What the books say; that real ones count right is tested in tests/contract/test_brokered_books.py."""
 
     def __init__(self, ready: int = 0, unpublished: int = 0, **shelves: int) -> None:
         self.ready, self.unpublished_parcels, self.counts = ready, unpublished, shelves
@@ -68,7 +68,7 @@ async def test_a_view_that_stays_open_asks_seldom_and_a_broker_that_is_down_is_n
     class Down(MemoryBroker):
         async def depth(self, shelves: object) -> dict[str, int]:
             self.down = True
-            self._call("depth")
+            await self._call("depth")
             return {}
 
     assert await look(CountingBooks(lost=1), Down()) == ""

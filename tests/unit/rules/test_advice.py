@@ -235,3 +235,19 @@ def test_old_figures_of_another_crew_do_not_count():
     both = replace(now, steps=(*(replace(each, at=960.0) for each in before.steps), *now.steps))
 
     assert advise(progress(), both) == advise(progress(), now)
+
+
+@pytest.mark.parametrize(("workers", "gain"), [(1, 100), (4, 25)])
+def test_slots_that_are_busy_with_slow_pages_are_the_limit_although_hardly_a_page_is_finished(workers: int, gain: int):
+    """As with `--slots 1` and pages that take seconds."""
+    advice = advise(progress(), summary(MANY, workers, rate=0.02, **FULL))
+
+    assert told(advice) == ("slots", gain)
+    assert "busy, with pages that take long" in advice.sentence
+    assert advice.wanted_workers == workers + 1
+
+
+def test_slow_pages_at_a_lane_that_allows_few_are_no_reason_for_more_workers():
+    advice = advise(progress(), summary([lane(interval=60.0)], rate=0.01, **FULL))
+
+    assert told(advice) == ("unknown", None)

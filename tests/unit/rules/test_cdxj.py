@@ -23,6 +23,16 @@ def test_the_key_of_a_url(url, key):
     assert cdxj.key_of(url) == key
 
 
+_host = st.from_regex(r"[a-z0-9.-]{1,12}(:[0-9]{1,6})?", fullmatch=True)
+_rest = st.text("aZ0/?&=#;%[] ~\t:@é", max_size=20)
+
+
+@given(st.sampled_from(("http", "https")), _host, st.sampled_from(("", "/", "?", "#")), _rest)
+def test_the_short_way_to_a_key_is_right(scheme, host, mark, rest):
+    url = f"{scheme}://{host}{mark}{rest}"
+    assert cdxj.key_of(url) == cdxj._slowly(url)
+
+
 @given(
     url=st.text(st.characters(exclude_categories=("Cs",)), max_size=50),
     at=st.floats(0, 4e9),

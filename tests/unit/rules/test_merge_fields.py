@@ -38,11 +38,6 @@ def test_the_longest_the_most_frequent_and_the_preferred_site_can_be_chosen_per_
     assert {"title": "a/k", "price": "b/k", "stock": "b/k"} == whose
 
 
-def test_a_single_source_is_stored_as_it_is():
-    thing = thing_of([source("a", title="Tea")], MergeRule())
-    assert ("{}", ("a",)) == (thing.provenance, thing.sites)
-
-
 def test_the_id_is_that_of_the_source_that_was_seen_first():
     old, new = source("z", 9, first=1), source("a", 10, first=2)
     assert thing_of([old], MergeRule()).id == thing_of([new, old], MergeRule()).id

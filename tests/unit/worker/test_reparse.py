@@ -5,6 +5,7 @@ import pytest
 from trotline import Page, Spider
 from trotline.model.answer import Answer
 from trotline.model.archive import ArchivedPage, ArchiveEntry, CaptureKind
+from trotline.model.limits import Limits
 from trotline.rules.warc import TOO_LARGE
 from trotline.spider.handler_failed import HandlerFailed
 from trotline.worker.reparse import NotRead, Reparse, task_of
@@ -70,3 +71,50 @@ def test_odd_values_of_a_foreign_archive_become_defaults():
         {}, None, 0, 0, "", "", "",
     )  # fmt: skip
     assert task_of(archived(task="not hex")).fingerprint == 0
+
+
+async def test_links_are_not_looked_for_and_are_there_if_the_handler_reads_them(monkeypatch):
+    chain = Spider("chain")
+
+    @chain.page
+    def listing(page: Page):
+        links = page.follow("a")
+        if page.meta.get("counts"):
+            yield {"links": len(links.urls), "first": links.urls[0], "all": list(links.urls)}
+        yield links
+
+    looked = []
+    monkeypatch.setattr(Page, "links", lambda page, query: looked.append(query) or ["https://shop.example/a"])
+    reparse = Reparse(chain)
+    for _ in range(3):
+        got, _ = await reparse.read(archived(b"<a href=/a>", route="listing"))
+    assert looked == ["a"]
+    got, _ = await reparse.read(archived(b"<a href=/a>", route="listing", meta={"counts": True}))
+    first = "https://shop.example/a"
+    assert got.records[0].data == {"links": 1, "first": first, "all": [first]}
+
+
+async def test_a_wrong_selector_of_follow_fails_on_every_page():
+    broken = Spider("broken")
+
+    @broken.page
+    def listing(page: Page):
+        yield page.follow("a[[")
+
+    reparse = Reparse(broken)
+    for _ in range(2):
+        with pytest.raises(HandlerFailed):
+            await reparse.read(archived(route="listing"))
+
+
+async def test_a_handler_that_hangs_is_interrupted():
+    slow = Spider("slow", limits=Limits(parse=0.2))
+
+    @slow.page
+    def listing(page: Page):
+        while True:
+            pass
+
+    reparse = Reparse(slow)
+    with reparse.interruptible(), pytest.raises(HandlerFailed, match=r"more than 0\.2 s"):
+        await reparse.read(archived(route="listing"))

@@ -27,7 +27,6 @@ from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
 from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
 from trotline.adapters.http.proxy_dialer import ProxyDialer
-from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun, patience
 from trotline.adapters.http.request_checks import checked, checked_of_task, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
@@ -41,6 +40,7 @@ from trotline.model.stored_file import FILE_ROUTE, Files, StoredFile
 from trotline.model.task import Task
 from trotline.ports.file_store import FileStore
 from trotline.rules import captive_pages, content_types
+from trotline.rules.captive_runs import HOSTS, CaptiveRun, patience
 from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of

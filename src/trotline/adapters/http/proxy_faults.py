@@ -1,20 +1,14 @@
-"""Failures of proxies themselves: logged for the operator, and captive pages recognized."""
+"""Failures of proxies themselves, logged for the operator."""
 
 import asyncio
 import logging
 
-from trotline.model.answer import FailureKind
 from trotline.model.time import Seconds
 
 log = logging.getLogger("trotline.proxy")
 
 LOG_AGAIN: Seconds = 60.0
 """Interval at which a lasting failure is logged again."""
-HOSTS = 3
-"""The same page from so many hosts in a row is the proxy's, not theirs."""
-PATIENCE: Seconds = 600.0
-"""So long pages wait for a captive proxy. Then attempts are counted: the hosts may be parked domains, and a job with
-only such pages left must end."""
 
 
 class FaultLog:
@@ -30,32 +24,3 @@ class FaultLog:
         if logged != why or now >= until:
             self._logged = (why, now + LOG_AGAIN)
             log.log(self._level, "proxy.failed %s; pages wait for it", why)
-
-
-class CaptiveRun:
-    """The last pages that came over plain http through one proxy.
-
-    A captive proxy (login or payment page) answers every request with one page. In a row only: many hosts have the same
-    default page, but rarely one after the other without any other page between them.
-    """
-
-    def __init__(self) -> None:
-        self._page = b""
-        self._hosts: set[str] = set()
-        self._since: Seconds = 0.0
-
-    def judge(self, host: str, page: bytes, now: Seconds) -> FailureKind | None:
-        """Whose failure this page (`captive_pages.page_of`) is; None: it is the site's."""
-        if page != self._page or not page:
-            self._page, self._hosts, self._since = page, {host}, now
-            return None
-        if len(self._hosts) < HOSTS:
-            self._hosts.add(host)
-        if len(self._hosts) < HOSTS:
-            return None
-        return patience(now - self._since)
-
-
-def patience(waited: Seconds) -> FailureKind:
-    """Of a captive page: whether the page waits for free, or an attempt is counted."""
-    return FailureKind.PROXY if waited < PATIENCE else FailureKind.PROXY_REFUSED

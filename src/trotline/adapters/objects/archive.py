@@ -21,7 +21,6 @@ import msgspec
 from trotline.adapters.objects import check, retention
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
-from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveError
 from trotline.model.archive import (
     ArchiveCheck,
@@ -34,13 +33,17 @@ from trotline.model.archive import (
 )
 from trotline.model.limits import MIB
 from trotline.model.time import Moment, Seconds
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc
 from trotline.rules.archive_urls import ArchiveUrl
 
 ROLL_SIZE = 64 * MIB
 """Open objects of one writer are rolled into one file from this size on."""
-_SMALL = 512 * 1024
-"""Bytes of a batch that is packed at once, within two milliseconds: a thread would cost as much."""
+_STEP = 512 * 1024
+"""Bytes of bodies that are packed at once, within two milliseconds; then others have their turn. A thread would cost
+more than it gives: it and the handlers would take the interpreter from each other at every page."""
+_LARGE = 4 * _STEP
+"""A body of this size is packed in a thread."""
 ROLL_TIME: Seconds = 900.0
 """And after this time."""
 
@@ -90,6 +93,8 @@ class ObjectArchive:
         self._clock = clock
         self._open = OpenFile()
         self._number = 0
+        self._writing = asyncio.Lock()
+        """One batch after the other: each has a number and a file of its own."""
         self._rolling: asyncio.Task[None] | None = None
         self._failed_roll: ArchiveError | None = None
 
@@ -99,16 +104,15 @@ class ObjectArchive:
     async def write(self, batch: Sequence[Capture]) -> None:
         if not batch:
             return
-        known = self._open.bodies
-        is_small = sum([len(capture.body) for capture in batch]) < _SMALL
-        packed = _packed(batch, known) if is_small else await asyncio.to_thread(_packed, batch, known)
-        name = f"{OPEN}/{self._writer}/{self._number:08d}.warc.gz"
-        # The same name again after an error: the object may be there although no answer came.
-        await self._store.put(name, packed.data)
-        self._number += 1
-        self._open.add(name, packed.data, packed.entries, packed.new, self._clock())
-        if self._open.size >= self._roll_size or self._clock() - self._open.since >= self._roll_time:
-            self._roll()
+        async with self._writing:
+            packed = await _packed(batch, self._open.bodies)
+            name = f"{OPEN}/{self._writer}/{self._number:08d}.warc.gz"
+            # The same name again after an error: the object may be there although no answer came.
+            await self._store.put(name, packed.data)
+            self._number += 1
+            self._open.add(name, packed.data, packed.entries, packed.new, self._clock())
+            if self._open.size >= self._roll_size or self._clock() - self._open.since >= self._roll_time:
+                self._roll()
 
     def _roll(self) -> None:
         """In the background. While one is under way, small objects collect."""
@@ -130,8 +134,11 @@ class ObjectArchive:
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         return await self._reader.read(entry)
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
-        return self._reader.pages(wanted, part, parts)
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        return await self._reader.units(wanted)
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
+        return self._reader.pages(wanted, part, parts, unit)
 
     async def check(self) -> ArchiveCheck:
         return await check.check(self._store)
@@ -152,14 +159,22 @@ class ObjectArchive:
         await self._store.close()
 
 
-def _packed(batch: Sequence[Capture], known: dict[str, warc.First]) -> _Batch:
-    data, entries, new, at = [], list[ArchiveEntry](), dict[str, warc.First](), 0
+async def _packed(batch: Sequence[Capture], known: dict[str, warc.First]) -> _Batch:
+    data, entries, new, at, fresh = [], list[ArchiveEntry](), dict[str, warc.First](), 0, 0
     bodies = ChainMap(new, known)
     for capture in batch:
-        written = warc.encode(capture, bodies)
+        size = len(capture.body)
+        if size >= _LARGE:
+            written = await asyncio.to_thread(warc.encode, capture, bodies)
+        else:
+            written = warc.encode(capture, bodies)
         entries.append(msgspec.structs.replace(written.entry, offset=at))
         if capture.kind is CaptureKind.RESPONSE and not written.entry.is_revisit:
-            new[written.entry.digest] = warc.First(written.entry.url, warc.date_of(capture.at))
+            new[written.entry.digest] = warc.First(written.entry.url, written.date)
         data.append(written.data)
         at += len(written.data)
+        fresh += size
+        if fresh >= _STEP:
+            fresh = 0
+            await asyncio.sleep(0)
     return _Batch(b"".join(data), entries, new)

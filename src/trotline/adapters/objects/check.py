@@ -3,9 +3,9 @@
 import msgspec
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
-from trotline.rules import cdxj, warc
+from trotline.ports.object_store import ObjectStore, StoredObject
+from trotline.rules import cdxj, warc_reading
 
 
 class _Finding:
@@ -73,18 +73,18 @@ def _check_records(name: str, data: bytes, found: _Finding, bodies: set[str]) ->
     found.files += 1
     found.size += len(data)
     try:
-        for offset, length, record in warc.records(data):
+        for offset, length, record in warc_reading.records(data):
             at = offset + length
-            entry = warc.capture_of(record)
+            entry = warc_reading.capture_of(record)
             if entry is None:
                 continue
             entries.append(msgspec.structs.replace(entry, file=name, offset=offset, length=length))
             if entry.is_revisit and entry.digest not in bodies:
                 found.damaged(name, f"the body that {entry.url} refers to is not in its file", offset)
             elif not entry.is_revisit:
-                warc.page_of(entry, record)
+                warc_reading.check_digest(warc_reading.page_of(entry, record), record)
                 bodies.add(entry.digest)
             found.captures.add(entry.id)
-    except warc.Bad as error:
+    except warc_reading.Bad as error:
         found.damaged(name, str(error), at)
     return entries

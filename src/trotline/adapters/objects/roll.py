@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveEntry
 from trotline.model.time import Moment, Seconds
-from trotline.rules import cdxj, warc
+from trotline.ports.object_store import ObjectStore, StoredObject
+from trotline.rules import cdxj, warc, warc_reading
 
 OPEN = "open"
 ROLLED = "warc"
@@ -121,10 +121,10 @@ def scanned(data: bytes, name: str) -> list[ArchiveEntry]:
     try:
         return [
             msgspec.structs.replace(entry, file=name, offset=offset, length=length)
-            for offset, length, record in warc.records(data)
-            if (entry := warc.capture_of(record)) is not None
+            for offset, length, record in warc_reading.records(data)
+            if (entry := warc_reading.capture_of(record)) is not None
         ]
-    except warc.Bad as error:
+    except warc_reading.Bad as error:
         raise ArchiveDamaged(f"{name} is damaged: {error}", hint="See: trotline archive verify") from error
 
 

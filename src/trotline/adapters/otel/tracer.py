@@ -1,7 +1,9 @@
 """Sends spans to an OpenTelemetry collector, in a thread of the SDK, from a queue that has an end."""
 
 import asyncio
+import contextlib
 import random
+import threading
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -18,7 +20,10 @@ QUEUE = 2048
 """Spans that wait to be sent; more are dropped."""
 EVERY: Seconds = 2.0
 TIMEOUT: Seconds = 5.0
-"""Of one request to the collector, and for what is left at the end."""
+"""Of one request to the collector."""
+CLOSE_WITHIN: Seconds = 3.0
+"""For what is left at the end. A full queue is several requests, and with a dead collector each of them takes its
+timeout: a worker that took so long to stop would be killed, and look like a lost one."""
 LONGEST_VALUE = 2_000
 """Characters of an attribute."""
 
@@ -53,12 +58,19 @@ class OtelTracer:
         self._record(span, None)
 
     async def close(self) -> None:
-        # In a thread: the collector may not answer.
-        await asyncio.to_thread(self._shut_down)
+        """Spans that are not sent within `CLOSE_WITHIN` are lost."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-    def _shut_down(self) -> None:
-        self._provider.force_flush(int(TIMEOUT * 1000))
-        self._provider.shutdown()
+        def shut_down() -> None:
+            self._provider.shutdown()
+            # The loop may have ended before.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ended.set)
+
+        # A thread that no end of a process waits for, unlike those of the loop.
+        threading.Thread(target=shut_down, name="trotline-otel-end", daemon=True).start()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), CLOSE_WITHIN)
 
     def _record(self, span: Span, parent: trace.Span | None) -> None:
         context = None if parent is None else trace.set_span_in_context(parent)

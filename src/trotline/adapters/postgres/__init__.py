@@ -11,7 +11,17 @@ from trotline.model.row import Row, RowPage
 from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
-from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, RowReader, SchemaAdmin, SinkOffer
+from trotline.ports.backend import (
+    Backend,
+    BooksOffer,
+    FrontierOffer,
+    Notice,
+    OpenJob,
+    RowReader,
+    SchemaAdmin,
+    SinkOffer,
+)
+from trotline.ports.books import OpenBooks
 from trotline.ports.jobs import Jobs
 from trotline.ports.joint_commit import JointCommit
 from trotline.ports.leadership import Leadership
@@ -61,6 +71,24 @@ async def _job(url: str, job: Job, keeper: str) -> OpenJob:
     from trotline.adapters.postgres.frontier.open_job import open_job
 
     return await open_job(_database(url), job)
+
+
+async def _shelving_jobs(url: str) -> Jobs:
+    from trotline.adapters.postgres.frontier.jobs import PostgresJobs
+
+    return PostgresJobs(_database(url), shelf=True)
+
+
+async def _books(url: str, job: Job) -> OpenBooks:
+    from trotline.adapters.postgres.frontier.open_job import open_books
+
+    return await open_books(_database(url), job)
+
+
+async def _shelving_leadership(url: str) -> Leadership:
+    from trotline.adapters.postgres.frontier.leadership import PostgresLeadership
+
+    return PostgresLeadership(_database(url), shelf=True)
 
 
 async def _leadership(url: str) -> Leadership:
@@ -229,6 +257,7 @@ BACKEND = Backend(
         load=_frontier_load,
         check_joint=_check_joint,
         joint=_joint,
+        books=BooksOffer(jobs=_shelving_jobs, job=_books, leadership=_shelving_leadership),
     ),
     sink=SinkOffer(
         forms=("postgresql://HOST/DATABASE",),

@@ -42,19 +42,14 @@ FORGET_THINGS = """
     DELETE FROM {s}.things WHERE id IN (SELECT thing FROM {s}.merge_sources WHERE id = ANY ($1::bigint[]))
 """
 FORGET_SOURCES = "DELETE FROM {s}.merge_sources WHERE id = ANY ($1::bigint[])"
-PUT_SOURCES = """
-    INSERT INTO {s}.merge_sources (id, site, kind, key, seen_at, rule, thing, keys)
-    SELECT id, site, kind, key, seen_at, $8::bigint, thing, keys::bigint[]
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::text[])
-        AS given (id, site, kind, key, seen_at, thing, keys)
-    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing,
-        keys = excluded.keys
-"""
 MOVE_SOURCES = """
     UPDATE {s}.merge_sources AS m SET thing = given.thing
     FROM unnest($1::bigint[], $2::text[]) AS given (id, thing) WHERE m.id = given.id
 """
-PUT_KEYS = "INSERT INTO {s}.merge_keys (key, source) SELECT * FROM unnest($1::bigint[], $2::bigint[])"
+PUT_KEYS = """
+    INSERT INTO {s}.merge_keys (key, source)
+    SELECT unnest(keys) AS key, id FROM {s}.merge_sources WHERE id = ANY ($1::bigint[]) ORDER BY key
+"""
 PUT_LINKS = "INSERT INTO {s}.merge_links (a, b, score) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[])"
 PUT_THINGS = """
     INSERT INTO {s}.things (id, kind, data, provenance, sources, sites, first_seen_at, seen_at)
@@ -62,6 +57,12 @@ PUT_THINGS = """
         to_timestamp(last)
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::float8[], $8::float8[])
         AS given (id, kind, data, provenance, sources, sites, first, last)
+"""
+# The fields do not travel: most records are a thing by themselves.
+PUT_ALONE = """
+    INSERT INTO {s}.things (id, kind, data, provenance, sources, sites, first_seen_at, seen_at)
+    SELECT m.thing, kind, r.data, '{}', 1, ARRAY[site], r.first_seen_at, r.seen_at
+    FROM {s}.merge_sources AS m JOIN {s}.records AS r USING (site, kind, key) WHERE m.id = ANY ($1::bigint[])
 """
 PUT_VERDICTS = """
     INSERT INTO {s}.merge_verdicts (a, b, same) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::boolean[])

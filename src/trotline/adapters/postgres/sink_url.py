@@ -53,7 +53,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to partitions beyond `keep`: "drop" deletes them, "detach" keeps them as separate tables, "parquet"
     writes them to a file in `parquet` before it deletes them."""
     parquet: str = ""
-    """The folder for these files."""
+    """The place for these files: a folder, or a URL (`s3://BUCKET/PREFIX`)."""
     pool: int = 1
     """Connections of one process."""
     timeout: Seconds = 30.0
@@ -138,7 +138,7 @@ def _check_retention(own: Mapping[str, Any]) -> None:
     if own.get("freshness") and own.get("window"):
         raise ValueError("freshness= and window= are two rules for the same records; give one of them")
     if (own.get("retire") == PARQUET) != bool(own.get("parquet")):
-        raise ValueError("retire=parquet and parquet=file:/FOLDER belong together; one of them is missing")
+        raise ValueError("retire=parquet and parquet=PLACE belong together; one of them is missing")
     if own.get("retire") and not (own.get("keep") or own.get("keep_history")):
         raise ValueError("retire= has no effect without keep= or keep_history=: nothing expires")
 
@@ -188,10 +188,15 @@ def _one_of(*known: str) -> Callable[[str], str]:
     return parse_one
 
 
-def _folder(text: str) -> str:
+def _place(text: str) -> str:
     scheme, _, path = text.partition(":")
+    if scheme == "s3" and re.fullmatch(r"//[^/@]+(/[^@]*)?", path):
+        return text
     if scheme != "file" or not path.startswith("/"):
-        raise ValueError(f"parquet={text[:80]!r} must be a folder of this machine: parquet=file:/var/lib/trotline/old")
+        raise ValueError(
+            f"parquet={redaction.place(text[:80])!r} must be a folder of this machine, "
+            "parquet=file:/var/lib/trotline/old, or parquet=s3://BUCKET/PREFIX"
+        )
     return "/" + path.lstrip("/")
 
 
@@ -216,5 +221,5 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "history": _one_of(*UNITS),
     "keep_history": _length,
     "retire": _one_of(DROP, DETACH, PARQUET),
-    "parquet": _folder,
+    "parquet": _place,
 }

@@ -16,6 +16,7 @@ CRAWL = "crawl"
 """The label with the job's id: `job` is Prometheus's own."""
 
 VISITS = Metric("trotline_visits_total", "counter", (CRAWL, "verdict"), "Settled visits.")
+HANDLER_ERRORS = Metric("trotline_handler_errors_total", "counter", (CRAWL,), "Pages on which a handler failed.")
 RECORDS = Metric("trotline_records_total", "counter", (CRAWL,), "Stored records.")
 RECEIVED = Metric("trotline_received_bytes_total", "counter", (CRAWL,), "Bytes of bodies, before decompression.")
 FETCH = Metric("trotline_fetch_seconds", "histogram", (CRAWL,), "Time of a request, until its body is complete.")
@@ -48,8 +49,8 @@ WEB_STREAMS = Metric("trotline_web_streams", "gauge", (), "Open streams of event
 BUILD = Metric("trotline_build_info", "gauge", ("version",), "The version of Trotline; always 1.")
 
 METRICS: tuple[Metric, ...] = (
-    VISITS, RECORDS, RECEIVED, FETCH, PARSE, COMMIT, STORE, SETTLE, SLOT_SECONDS, CPU, LAG, MEMORY, MEMORY_LIMIT,
-    PROCESSES, SLOTS, RESTARTS, TASKS, DELAYED, JOB_STATE, WORKERS, LANES, ADMISSIBLE, WANTED, UTILISATION, ALERT,
-    PROXIES, LEADING, WEB_REQUESTS, WEB_STREAMS, BUILD,
+    VISITS, HANDLER_ERRORS, RECORDS, RECEIVED, FETCH, PARSE, COMMIT, STORE, SETTLE, SLOT_SECONDS, CPU, LAG, MEMORY,
+    MEMORY_LIMIT, PROCESSES, SLOTS, RESTARTS, TASKS, DELAYED, JOB_STATE, WORKERS, LANES, ADMISSIBLE, WANTED,
+    UTILISATION, ALERT, PROXIES, LEADING, WEB_REQUESTS, WEB_STREAMS, BUILD,
 )  # fmt: skip
 STATES = ("running", "paused", "draining", "cancelled", "finished")

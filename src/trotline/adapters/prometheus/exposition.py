@@ -70,6 +70,7 @@ def _worker_families(found: Mapping[str, WorkerFigures]) -> Iterator[Family]:
         catalogue.VISITS,
         [((job, verdict), count) for job, one in each for verdict, count in sorted(one.stats.visits.items())],
     )
+    yield _counter(catalogue.HANDLER_ERRORS, [((job,), one.stats.handler_errors) for job, one in each])
     yield _counter(catalogue.RECORDS, [((job,), one.stats.records) for job, one in each])
     yield _counter(catalogue.RECEIVED, [((job,), one.stats.received) for job, one in each])
     yield _histogram(catalogue.FETCH, {job: one.stats.fetch for job, one in each})

@@ -71,6 +71,12 @@ async def _books(url: str, job: Job) -> OpenBooks:
     return open_books(await checked(connect(url)), job)
 
 
+async def _shelving_leadership(url: str) -> Leadership:
+    from trotline.adapters.redis.leadership import open_leadership
+
+    return await open_leadership(url, shelf=True)
+
+
 async def _leadership(url: str) -> Leadership:
     from trotline.adapters.redis.leadership import open_leadership
 
@@ -157,7 +163,7 @@ BACKEND = Backend(
         shared_cache=_shared_cache,
         notices=_notices,
         load=_load,
-        books=BooksOffer(jobs=_shelving_jobs, job=_books),
+        books=BooksOffer(jobs=_shelving_jobs, job=_books, leadership=_shelving_leadership),
     ),
     sink=SinkOffer(
         forms=("redis://HOST:PORT/0?outbox=NAME",),

@@ -26,6 +26,11 @@ class RedisBooks:
     def __init__(self, parts: JobShards) -> None:
         self._server = parts.server
         self._shards = parts.shards
+        self._made: list[Parcel] = []
+        self._more = True
+        """There may be parcels of others to publish."""
+        for shard in self._shards:
+            shard.made = self._made
 
     async def shelves(self) -> Shelves:
         replies = await asyncio.gather(
@@ -47,10 +52,19 @@ class RedisBooks:
         for parcel in published:
             number, own = _split(parcel.id)
             ids[number].append(own)
+        # Own ones first: they are at hand. Others are looked for when a look says that there are some.
+        mine, self._made[:limit] = self._made[:limit], []
+        looks = not mine and (self._more or not published)
         found = await asyncio.gather(
-            *(self._claim(number, limit, ids.get(number, [])) for number in range(len(self._shards)))
+            *(
+                self._claim(number, limit if looks else 0, ids.get(number, []))
+                for number in range(len(self._shards))
+                if looks or number in ids
+            )
         )
-        return [parcel for some in found for parcel in some]
+        if looks:
+            self._more = any(len(some) == limit for some in found)
+        return mine or [parcel for some in found for parcel in some]
 
     async def _claim(self, number: int, limit: int, published: list[str]) -> list[Parcel]:
         shard = self._shards[number]

@@ -38,14 +38,11 @@ from trotline.model.task import Task
 from trotline.ports.console import MOST_CHAINS
 from trotline.rules import grave_view, notes, pool_moves, redaction, route_queues
 from trotline.rules.chains import shown_counts
+from trotline.rules.shelves import books_only
 from trotline.rules.stored_values import bounded
 from trotline.rules.worker_info import with_own_counts
 
 _PAGE = 500
-_BOOKS_ONLY = (
-    "its tasks wait at a broker, and {} keeps only its books; name the frontier that it was started with: --frontier "
-    "'amqp://...?books=redis://...'"
-)
 
 
 class RedisConsole:
@@ -89,7 +86,7 @@ class RedisConsole:
             finished_at=float(finished_at) if finished_at else None,
             state=State(first.state.decode()),
             seen=await seen_memory.describe(self._server, self.job, [shard.prefix for shard in self._shards]),
-            missing=_BOOKS_ONLY.format(self._server.place) if first.shelf and not finished_at else "",
+            missing=books_only(self._server.place) if first.shelf and not finished_at else "",
             budget=await self._parts.budgets.read(),
         )
 

@@ -41,11 +41,11 @@ class RedisFrontier:
         self._chain_lanes = ChainLanes(parts.shards, parts.home)
         self._sharded_settle = ShardedSettle(parts.shards, parts.home)
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
-        self._supply: Callable[[int], Awaitable[None]] | None = None
+        self._supply: Callable[[int], Awaitable[bool]] | None = None
         self._checked = False
         self._look = LOOK
 
-    def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
+    def set_supply(self, supply: Callable[[int], Awaitable[bool]]) -> None:
         """Called each time before the queues are looked at, with the number of tasks that are wanted."""
         self._supply = supply
 
@@ -89,16 +89,17 @@ class RedisFrontier:
         while True:
             self._wakeups.forget()
             await self._sharded_settle.repeat()
-            if self._supply is not None:
-                await self._supply(limit)
+            busy = self._supply is not None and await self._supply(limit)
             result = await self._lease(worker, limit, pools, queues)
             left = until - loop.time()
             if not result.leases and not self._checked:
                 await self._check_shelf()
             if result.leases:
                 self._look = LOOK
-            if result.leases or left <= 0 or (result.over and await self.finished()):
+            if result.leases or (left <= 0 and not busy) or (result.over and await self.finished()):
                 return result.leases
+            if busy:
+                continue
             if not self._wakeups.listening:
                 # Subscribe first, then check once more, so that no wake-up is missed.
                 await self._wakeups.listen(min(left, LOOK))

@@ -23,9 +23,9 @@ _RETIRED = f"{keys.JOBS}retired"
 _RETIRED_AT_ONCE = 20
 
 
-async def open_leadership(url: str) -> "RedisLeadership":
+async def open_leadership(url: str, *, shelf: bool = False) -> "RedisLeadership":
     """Leadership on the server, after a check of its version and configuration."""
-    return RedisLeadership(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
+    return RedisLeadership(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url), shelf=shelf)
 
 
 class RedisLeadership:
@@ -38,9 +38,10 @@ class RedisLeadership:
         now: Callable[[], Moment] | None = None,
         memory: Memory | None = None,
         shards: int = 0,
+        shelf: bool = False,
     ) -> None:
         self._server = Server(client, now=now)
-        self._jobs = RedisJobs(client, now=now, memory=memory, shards=shards)
+        self._jobs = RedisJobs(client, now=now, memory=memory, shards=shards, shelf=shelf)
 
     async def campaign(self, election: str, candidate: str) -> Term:
         answer = await self._server.run(script("campaign", even_when_full=True), _term_key(election), candidate, TERM)

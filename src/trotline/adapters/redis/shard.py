@@ -37,6 +37,7 @@ from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
+from trotline.ports.books import Parcel
 from trotline.ports.frontier import DIRECT
 from trotline.rules.stored_values import counter
 from trotline.rules.worker_info import read_info, shown_name
@@ -66,6 +67,8 @@ class Shard:
         """Worker -> the last token that reached it."""
         self._unsure: dict[str, tuple[list[int], str]] = {}
         """Settles without a reply: repeated under the same call name."""
+        self.made: list[Parcel] | None = None
+        """Parcels that this client made, for itself to publish (books.py). None: it does not publish."""
         self._puts = 0
         self._settling = SettleBatches(self)
         self._announce_call = ""
@@ -86,10 +89,20 @@ class Shard:
         batch = self.batch()
         await batch.add(tasks)
         self._puts += 1
-        payload = encode((batch.names, batch.tasks, batch.chained))
+        payload = encode((batch.names, batch.tasks, batch.chained, self.made is not None))
         command = script("put", seen=self.seen)
-        answers: bytes = await self.server.run(command, self.key, self.server.name, self._puts, payload, *guard)
-        return answers
+        answer: bytes = await self.server.run(command, self.key, self.server.name, self._puts, payload, *guard)
+        return self._without_parcels(answer, tasks)
+
+    def _without_parcels(self, answer: bytes, tasks: Sequence[Task]) -> bytes:
+        """Notes what the call made of these tasks (helpers/shelf.lua)."""
+        letters, *lines = answer.split(b"\n")
+        for line in lines:
+            own, shelf, *places = line.decode().split(" ")
+            some = tuple(tasks[int(place) - 1] for place in places)
+            if self.made is not None:
+                self.made.append(Parcel(f"{self._number}.{own}", f"s{self._number}.{shelf}", some))
+        return letters
 
     async def lease(
         self, worker: str, limit: int, pools: Sequence[str] = DIRECT, queues: str = "", upto: int | None = None
@@ -206,15 +219,16 @@ class Shard:
         if children:
             await batch.add(children)
         chained = batch.chained or any(settlement.lease.task.chain for settlement in settlements)
-        payload = encode((batch.names, batch.tasks, owners, ends.texts, ends.mores, chained))
+        publishes = self.made is not None
+        payload = encode((batch.names, batch.tasks, owners, ends.texts, ends.mores, chained, publishes))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # Without children it needs no more memory, and is allowed when there is none.
         command = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
-        answers = await self.server.run(command, self.key, worker, name, payload, bytes(ends.packed))
+        answer = await self.server.run(command, self.key, worker, name, payload, bytes(ends.packed))
         self._unsure.pop(worker, None)
-        return [_SETTLED[digit] for digit in answers]
+        return [_SETTLED[digit] for digit in self._without_parcels(answer, children)]
 
     def _settle_name(self, worker: str, tokens: list[int]) -> str:
         asked, name = self._unsure.get(worker, ([], ""))

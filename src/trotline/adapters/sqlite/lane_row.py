@@ -98,7 +98,7 @@ class LaneRow:
         self.pace_row.running = changed
 
     def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
-        state = self._state(now, rules.robots)
+        state = self._state(now, job, rules.robots)
         self._wait(state, job, rules)
         if self.running < self.pace_row.kept[0]:
             self._wake_others(db, job, rules, now)
@@ -146,12 +146,15 @@ class LaneRow:
             (self.pace_id, self.id),
         )
 
-    def _state(self, now: Moment, heeds: bool) -> tuple[int, Moment]:
+    def _state(self, now: Moment, job: str, heeds: bool) -> tuple[int, Moment]:
         if self.paused == PAUSED:
             return FULL, 0.0
         if self.best is None:
             return IDLE, 0.0
-        free_at = max(self.retry_at, pace.free_at(self.pace, now, self.running, HORIZON, heeds=heeds))
+        free_at = self.retry_at
+        if not self.pace.claims or lane_sharing.claim_of(self.pace, job) is not None:
+            free_at = max(free_at, pace.free_at(self.pace, now, self.running, HORIZON, heeds=heeds))
+        # Else the other jobs may have ended: the lease that claims it looks, and learns when it may run.
         if free_at == pace.NEVER:
             return FULL, 0.0
         return (READY, 0.0) if free_at <= now else (RESTING, free_at)

@@ -1,14 +1,16 @@
 """The things of a merge, in the sink's SQLite file."""
 
-import json
 import sqlite3
-from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from trotline.adapters.file_presence import plain_errors
-from trotline.adapters.sqlite import merge_tables
+from trotline.adapters.sqlite import merge_tables, merge_writes
+from trotline.adapters.sqlite.merge_writes import GIVEN, listed
 from trotline.adapters.sqlite.sink_file import connect, prepare
 from trotline.errors import MergeRaced, SinkFileFails
 from trotline.model.merge import (
@@ -19,15 +21,15 @@ from trotline.model.merge import (
     Review,
     Source,
     SourceView,
-    Thing,
     ThingView,
     Verdict,
+    first_of,
     source_id,
+    thing_id,
 )
 from trotline.model.time import Seconds
 
 _PATIENCE: Seconds = 30.0
-_GIVEN = "(SELECT value FROM json_each(?))"
 _RECORD = "r.site, r.kind, r.key, r.url, r.seen_at, r.first_seen_at, r.data"
 _SAME_IDENTITY = "m.site = r.site AND m.kind = r.kind AND m.key = r.key"
 
@@ -65,8 +67,8 @@ class SqliteMergeStore:
                 where.append("(m.id IS NULL OR m.seen_at <> r.seen_at OR m.rule <> ?)")
                 values.append(rule)
             if kinds:
-                where.append(f"r.kind IN {_GIVEN}")
-                values.append(json.dumps(list(kinds)))
+                where.append(f"r.kind IN {GIVEN}")
+                values.append(msgspec.json.encode(kinds).decode())
             found = db.execute(
                 f"SELECT {_RECORD}, {known} FROM records AS r {joined} WHERE {' AND '.join(where)}"
                 " ORDER BY r.site, r.kind, r.key LIMIT ?",
@@ -89,14 +91,14 @@ class SqliteMergeStore:
         with self._reading() as db:
             found = db.execute(
                 f"SELECT m.id, {_RECORD}, 1 FROM merge_sources AS m JOIN records AS r ON {_SAME_IDENTITY}"
-                f" WHERE m.id IN {_GIVEN}",
-                (_list(ids),),
+                f" WHERE m.id IN {GIVEN}",
+                (listed(ids),),
             )
             return [Source(*row) for row in found]
 
     async def keys(self, ids: Collection[int]) -> dict[int, list[int]]:
         with self._reading() as db:
-            return _keys(db, ids)
+            return merge_writes.keys_of(db, ids)
 
     async def count(self, keys: Collection[int]) -> dict[int, int]:
         with self._reading() as db:
@@ -104,7 +106,7 @@ class SqliteMergeStore:
                 db.execute(
                     "SELECT k.key, count(*) FROM json_each(?) AS given CROSS JOIN merge_keys AS k"
                     " ON k.key = given.value GROUP BY k.key",
-                    (_list(keys),),
+                    (listed(keys),),
                 )
             )
 
@@ -114,9 +116,9 @@ class SqliteMergeStore:
     async def links(self, ids: Collection[int]) -> list[Link]:
         with self._reading() as db:
             found = db.execute(
-                f"SELECT a, b, score FROM merge_links WHERE a IN {_GIVEN}"
-                f" UNION SELECT a, b, score FROM merge_links WHERE b IN {_GIVEN}",
-                (_list(ids), _list(ids)),
+                f"SELECT a, b, score FROM merge_links WHERE a IN {GIVEN}"
+                f" UNION SELECT a, b, score FROM merge_links WHERE b IN {GIVEN}",
+                (listed(ids), listed(ids)),
             )
             return [Link(*row) for row in found]
 
@@ -133,7 +135,7 @@ class SqliteMergeStore:
             if db.execute(moved, (change.rule, change.version)).rowcount != 1:
                 db.execute("ROLLBACK")
                 raise MergeRaced("another merge has changed the things meanwhile", hint="It is computed again.")
-            _apply(db, change)
+            merge_writes.write(db, change)
             db.execute("COMMIT")
 
     async def decide(self, verdicts: Sequence[Verdict]) -> None:
@@ -141,8 +143,8 @@ class SqliteMergeStore:
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE merge_state SET version = version + 1")
             db.executemany("INSERT OR REPLACE INTO merge_verdicts (a, b, same) VALUES (?, ?, ?)", verdicts)
-            concerned = _list({one for verdict in verdicts for one in verdict[:2]})
-            db.execute(f"UPDATE merge_sources SET rule = 0 WHERE id IN {_GIVEN}", (concerned,))
+            concerned = listed({one for verdict in verdicts for one in verdict[:2]})
+            db.execute(f"UPDATE merge_sources SET rule = 0 WHERE id IN {GIVEN}", (concerned,))
             db.execute("COMMIT")
 
     async def thing(self, name: str) -> ThingView | None:
@@ -152,7 +154,10 @@ class SqliteMergeStore:
             row = db.execute("SELECT id, kind, data, provenance FROM things WHERE id = ?", (name,)).fetchone()
             if row is None:
                 return None
-            sources = db.execute(_VIEWS + " WHERE m.thing = ? ORDER BY m.site, m.key", (name,))
+            first = first_of(name)
+            sources = db.execute(
+                f"{_VIEWS} WHERE m.id = ? OR (m.thing = ? AND m.thing <> m.id) ORDER BY m.site, m.key", (first, first)
+            )
             views = tuple(_view(each) for each in sources)
             return ThingView(id=row[0], kind=row[1], data=row[2], provenance=row[3], sources=views)
 
@@ -162,8 +167,8 @@ class SqliteMergeStore:
                 return []
             pairs = db.execute(f"SELECT l.a, l.b, l.score {_OPEN} ORDER BY l.score DESC, l.a, l.b LIMIT ?", (limit,))
             found = pairs.fetchall()
-            ids = _list({one for a, b, _ in found for one in (a, b)})
-            views = {row[0]: _view(row) for row in db.execute(f"{_VIEWS} WHERE m.id IN {_GIVEN}", (ids,))}
+            ids = listed({one for a, b, _ in found for one in (a, b)})
+            views = {row[0]: _view(row) for row in db.execute(f"{_VIEWS} WHERE m.id IN {GIVEN}", (ids,))}
             return [Review(a=views[a], b=views[b], score=score) for a, b, score in found]
 
     async def totals(self) -> MergeTotals:
@@ -190,7 +195,7 @@ class SqliteMergeStore:
     async def _groups(self, question: str, given: Collection[int]) -> dict[int, list[int]]:
         with self._reading() as db:
             groups: dict[int, list[int]] = {}
-            for one, other in db.execute(f"{question} {_GIVEN}", (_list(given),)):
+            for one, other in db.execute(f"{question} {GIVEN}", (listed(given),)):
                 groups.setdefault(one, []).append(other)
             return groups
 
@@ -229,78 +234,15 @@ _VIEWS = (
 _OPEN = """FROM merge_links AS l JOIN merge_sources AS one ON one.id = l.a JOIN merge_sources AS other ON other.id = l.b
     WHERE one.thing <> other.thing
         AND NOT EXISTS (SELECT 1 FROM merge_verdicts AS v WHERE v.a = l.a AND v.b = l.b)
-        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.thing = one.thing AND s.site = other.site)
-        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.thing = other.thing AND s.site = one.site)"""
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.id = one.thing AND s.site = other.site)
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s WHERE s.id = other.thing AND s.site = one.site)
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s
+            WHERE s.thing = one.thing AND s.thing <> s.id AND s.site = other.site)
+        AND NOT EXISTS (SELECT 1 FROM merge_sources AS s
+            WHERE s.thing = other.thing AND s.thing <> s.id AND s.site = one.site)"""
 """Links that nothing has decided. A thing that has a source of the other's site is decided."""
 
 
-def _view(row: Sequence[str]) -> SourceView:
+def _view(row: Sequence[Any]) -> SourceView:
     number, site, key, url, thing, data = row
-    return SourceView(id=int(number), site=site, key=key, url=url, thing=thing, data=data)
-
-
-def _list(given: Collection[int]) -> str:
-    return json.dumps(list(given))
-
-
-def _apply(db: sqlite3.Connection, change: MergeChange) -> None:
-    known = [source.id for source in change.sources if source.merged]
-    replaced = _list([*known, *change.gone])
-    if known or change.gone:
-        old = sorted((key, one) for one, keys in _keys(db, [*known, *change.gone]).items() for key in keys)
-        db.executemany("DELETE FROM merge_keys WHERE key = ? AND source = ?", old)
-        db.execute(f"DELETE FROM merge_links WHERE a IN {_GIVEN}", (replaced,))
-        db.execute(f"DELETE FROM merge_links WHERE b IN {_GIVEN}", (replaced,))
-    concerned = _list([*change.gone, *(one for thing in change.things for one in thing.sources)])
-    db.execute(f"DELETE FROM things WHERE id IN (SELECT thing FROM merge_sources WHERE id IN {_GIVEN})", (concerned,))
-    db.execute(f"DELETE FROM merge_sources WHERE id IN {_GIVEN}", (_list(change.gone),))
-    thing_of = {one: thing.id for thing in change.things for one in thing.sources}
-    db.executemany(
-        "INSERT INTO merge_sources (id, site, kind, key, seen_at, rule, thing, keys) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, rule = excluded.rule, thing = excluded.thing,"
-        " keys = excluded.keys",
-        [
-            (
-                s.id,
-                s.site,
-                s.kind,
-                s.key,
-                s.seen_at,
-                change.rule,
-                thing_of[s.id],
-                array("q", change.keys[s.id]).tobytes(),
-            )
-            for s in change.sources
-        ],
-    )
-    read = {source.id for source in change.sources}
-    moved = [(thing, one) for one, thing in thing_of.items() if one not in read]
-    db.executemany("UPDATE merge_sources SET thing = ? WHERE id = ?", moved)
-    # Sorted: neighbours in the tree are written together.
-    rows = sorted((key, source) for source, keys in change.keys.items() for key in keys)
-    db.executemany("INSERT INTO merge_keys (key, source) VALUES (?, ?)", rows)
-    db.executemany("INSERT INTO merge_links (a, b, score) VALUES (?, ?, ?)", change.links)
-    db.executemany(
-        "INSERT INTO things (id, kind, data, provenance, sources, sites, first_seen_at, seen_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        map(_thing_row, change.things),
-    )
-
-
-def _keys(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
-    found = db.execute(f"SELECT id, keys FROM merge_sources WHERE id IN {_GIVEN}", (_list(ids),))
-    return {one: list(array("q", octets)) for one, octets in found if octets}
-
-
-def _thing_row(thing: Thing) -> tuple[object, ...]:
-    sites = thing.sites[0] if len(thing.sites) == 1 else ", ".join(thing.sites)
-    return (
-        thing.id,
-        thing.kind,
-        thing.data,
-        thing.provenance,
-        len(thing.sources),
-        sites,
-        thing.first_seen_at,
-        thing.seen_at,
-    )
+    return SourceView(id=number, site=site, key=key, url=url, thing=thing_id(thing), data=data)

@@ -7,10 +7,12 @@ from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, can_be_column, ide
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS merge_sources (
         id INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
-        seen_at REAL NOT NULL, rule INTEGER NOT NULL, thing TEXT NOT NULL,
+        seen_at REAL NOT NULL, rule INTEGER NOT NULL,
+        -- The id of the thing's first source, as a number: most sources are their own.
+        thing INTEGER NOT NULL,
         -- 8 bytes each: an index of merge_keys by source would cost as much as the table.
         keys BLOB NOT NULL, UNIQUE (site, kind, key))""",
-    "CREATE INDEX IF NOT EXISTS merge_sources_of ON merge_sources (thing, site)",
+    "CREATE INDEX IF NOT EXISTS merge_sources_of ON merge_sources (thing, site) WHERE thing <> id",
     """CREATE TABLE IF NOT EXISTS merge_keys (
         key INTEGER NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (key, source)) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS merge_links (
@@ -24,9 +26,9 @@ _TABLES = (
         id TEXT PRIMARY KEY, kind TEXT NOT NULL, data TEXT NOT NULL, provenance TEXT NOT NULL,
         sources INTEGER NOT NULL, sites TEXT NOT NULL, first_seen_at REAL NOT NULL, seen_at REAL NOT NULL)""",
     """CREATE VIEW IF NOT EXISTS merged AS
-        SELECT s.thing, s.kind, s.site, s.key, r.url, t.sources AS sources_of_thing, r.data AS data_of_source,
+        SELECT t.id AS thing, s.kind, s.site, s.key, r.url, t.sources AS sources_of_thing, r.data AS data_of_source,
             t.data AS data_of_thing
-        FROM merge_sources AS s JOIN things AS t ON t.id = s.thing
+        FROM merge_sources AS s JOIN things AS t ON t.id = printf('%016x', s.thing)
             LEFT JOIN records AS r ON r.site = s.site AND r.kind = s.kind AND r.key = s.key""",
 )
 _OF_THINGS = {
@@ -39,12 +41,18 @@ _OF_THINGS = {
 
 
 def exist(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'merge_state'").fetchone()
-    return found is not None
+    """As they are today: tables of another form hold nothing that could be used."""
+    asked = "SELECT 1 FROM pragma_table_info('merge_sources') WHERE name = 'thing' AND type = 'INTEGER'"
+    return connection.execute(asked).fetchone() is not None
 
 
 def prepare(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
+    if not exist(connection):
+        # All but what people decided can be computed again.
+        connection.execute("DROP VIEW IF EXISTS merged")
+        for table in ("merge_sources", "merge_keys", "merge_links", "merge_state", "things"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _TABLES:
         connection.execute(statement)
     connection.execute("COMMIT")

@@ -13,7 +13,9 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from trotline.bridges.scrapy.options import UNFILTERED, Options
+from trotline.bridges.scrapy.log_in import BEFORE_ROBOTS, LogIn
+from trotline.bridges.scrapy.options import UNFILTERED, Options, proxies_file
+from trotline.bridges.scrapy.proxy_middlewares import BEFORE_RETRIES, BEHIND_CACHE, GoOut, Judge
 from trotline.bridges.scrapy.scheduler import Scheduler
 from trotline.errors import SettingsError
 
@@ -39,6 +41,9 @@ class Addon:
         # The frontier adapts the pace of a host for all processes.
         _set(settings, "TROTLINE_ADAPTIVE", settings.getbool("AUTOTHROTTLE_ENABLED"))
         _set(settings, "AUTOTHROTTLE_ENABLED", False)
+        if proxies_file(settings):
+            for kind, place in ((GoOut, BEHIND_CACHE), (Judge, BEFORE_RETRIES), (LogIn, BEFORE_ROBOTS)):
+                settings["DOWNLOADER_MIDDLEWARES"][f"{kind.__module__}.{kind.__qualname__}"] = place
         spider = self._crawler.spider
         if spider is not None:
             _take_attributes(spider, settings)

@@ -14,16 +14,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from socket import gethostname
 
+import msgspec
+
+from trotline.bridges.scrapy.held_account import LOST
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.imported_filter import read as read_filter
+from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.result_writer import BATCH, GATHER, LOOK_EVERY, ResultWriter
 from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SettingsError
 from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, Progress, State, WorkerInfo
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Snooze
+from trotline.model.proxy_pool import is_account_pool
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
@@ -48,6 +54,17 @@ MISSED = "missed its start time"
 NEVER: Seconds = float("inf")
 
 
+class Ready(msgspec.Struct, frozen=True):
+    """A lease whose start time has come."""
+
+    lease: Lease
+    latest: Seconds
+    """It may start until then."""
+    session: bytes | None = None
+    """Of its account, as it is stored; None: it has none."""
+    asked_at: Seconds = 0.0
+
+
 class FrontierClient:
     """Made and used in the thread's loop; `ready`, `ended`, `unsent` and the `add_*` calls also by the reactor."""
 
@@ -59,12 +76,13 @@ class FrontierClient:
         notify: Callable[[], None],
         *,
         once: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         """`busy`: downloads under way, None while no more may be taken; `notify`: something has changed; `once`: if the
-        last job of this name has ended, no other is begun."""
+        last job of this name has ended, no other is begun; `pools`: of proxies, None without them."""
         self.worker = worker_name(0)
-        self.ready: deque[tuple[Lease, Seconds]] = deque()
-        """Leases whose start time has come, with the latest time at which they may start."""
+        self.ready: deque[Ready] = deque()
+        """Leases whose start time has come."""
         self.ended = False
         """The job is finished, over all processes; what is added later reopens it."""
         self.why_ended = ""
@@ -80,6 +98,8 @@ class FrontierClient:
         self.over = False
         """There is no job to take part in."""
         self._once = once
+        self._pools = pools
+        self._place = plan.frontier
         self._slots = slots
         self._busy = busy
         self._notify = notify
@@ -96,6 +116,7 @@ class FrontierClient:
         self._rate = 0.0
         self._ahead: Seconds = 0.0
         self._tasks: list[asyncio.Task[None]] = []
+        self._reading: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken = False
 
@@ -113,10 +134,14 @@ class FrontierClient:
             self.results.puts.extend(tasks)
         self.wake()
 
-    def add_settlement(self, settlement: Settlement) -> None:
+    def add_settlement(self, settlement: Settlement, session: bytes | None = None) -> None:
+        """`session`: of the lease's account, to be saved before."""
         with self._ending:
             self._epoch += 1
-            self.results.settlements.append(settlement)
+            if session is None:
+                self.results.settlements.append(settlement)
+            else:
+                self.results.sessions.append((settlement, session))
         self._settled += 1
         self.wake()
 
@@ -154,7 +179,10 @@ class FrontierClient:
         self._event = asyncio.Event()
         self._to_write = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
-        others = (self._feed(), self._hand_out(), self._keep(), self._measure())
+        others = [self._feed(), self._hand_out(), self._keep(), self._measure()]
+        if self._pools is not None:
+            await self._pools.open(self._place)
+            others.append(self._pools.keep())
         self._tasks = [self._writer, *(asyncio.create_task(one) for one in others)]
         if self.start_urls is not None:
             self._tasks.append(asyncio.create_task(self._read_inbox(self.start_urls)))
@@ -181,6 +209,8 @@ class FrontierClient:
         return announced
 
     async def disconnect(self) -> None:
+        if self._pools is not None:
+            await self._pools.close()
         if self._opened is not None:
             await self._finder.close()
 
@@ -251,7 +281,7 @@ class FrontierClient:
         frontier, epoch = self.opened.frontier, self._epoch
         try:
             await self._report_held()
-            leases = await frontier.lease(self.worker, limit, LEASE_WAIT)
+            leases = await frontier.lease(self.worker, limit, LEASE_WAIT, self._served)
             if not leases and not self.unsent and await frontier.finished():
                 await self._end(epoch)
                 return
@@ -264,6 +294,10 @@ class FrontierClient:
             self.ended = False
             self.results.tokens.update(lease.token for lease in leases)
             self._starts.add(leases)
+
+    @property
+    def _served(self) -> Sequence[str]:
+        return DIRECT if self._pools is None else self._pools.served
 
     async def _end(self, epoch: int) -> None:
         """Nothing is left, unless the reactor has added something in the meantime."""
@@ -285,8 +319,33 @@ class FrontierClient:
 
     async def _hand_out(self) -> None:
         while True:
-            self.ready.append(await self._starts.next())
+            lease, latest = await self._starts.next()
+            if lease.member and is_account_pool(lease.task.pool):
+                self._reading.add(reading := asyncio.create_task(self._with_session(lease, latest)))
+                reading.add_done_callback(self._reading.discard)
+                continue
+            self.ready.append(Ready(lease, latest))
             self._notify()
+
+    async def _with_session(self, lease: Lease, latest: Seconds) -> None:
+        asked_at = time.monotonic()
+        try:
+            state = await self.opened.frontier.read_session(self.worker, lease)
+        except FrontierError as error:
+            self._outage.report(error.what)
+            state = None
+        if state is None:
+            self.popped += 1
+            self.give_back(lease, LOST)
+            return
+        self.ready.append(Ready(lease, latest, state, asked_at))
+        self._notify()
+
+    async def holds_account(self, lease: Lease) -> bool:
+        state = await until_reachable(
+            lambda: self.opened.frontier.read_session(self.worker, lease), self._outage.report
+        )
+        return state is not None
 
     async def _measure(self) -> None:
         while True:
@@ -328,8 +387,8 @@ class FrontierClient:
     # Heartbeat
 
     async def _keep(self) -> None:
-        about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=DIRECT)
         while True:
+            about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=self._served)
             try:
                 await self.opened.frontier.beat(self.worker, about)
             except FrontierError as error:

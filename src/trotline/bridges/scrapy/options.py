@@ -1,5 +1,6 @@
 """What the bridge reads from the settings of a Scrapy project."""
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Self
@@ -11,6 +12,7 @@ from scrapy.settings import BaseSettings
 from trotline.bridges.scrapy.redis_spider import inbox_of, redis_server
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
+from trotline.config.settings import PROXY_LIST
 from trotline.config.urls import frontier_url, inbox_url
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
@@ -39,6 +41,10 @@ class Options(msgspec.Struct, frozen=True):
     """Where other programs leave start URLs; empty: there is none."""
     redis: str
     """The server of scrapy-redis, for jobs that were imported; empty: none is named."""
+    proxies: str
+    """The file with pools of proxies; empty: there is none."""
+    pool: str
+    """The pool of requests that name none."""
     allowed_codes: frozenset[int] | None
     """HTTPERROR_ALLOWED_CODES; None: all."""
 
@@ -55,8 +61,16 @@ class Options(msgspec.Struct, frozen=True):
             settings.getbool("TROTLINE_ADAPTIVE"),
             _inbox(crawler),
             redis_server(settings),
+            proxies_file(settings),
+            str(settings.get("TROTLINE_POOL") or ""),
             None if settings.getbool("HTTPERROR_ALLOW_ALL") else _codes(settings),
         )
+
+
+def proxies_file(settings: BaseSettings) -> str:
+    """Of the project, or of the environment, as for workers of ours."""
+    given = settings.get("TROTLINE_PROXIES") or os.environ.get("TROTLINE_PROXIES") or os.environ.get(PROXY_LIST) or ""
+    return str(given).strip()
 
 
 def _inbox(crawler: Crawler) -> str:

@@ -3,7 +3,7 @@
 Headers, cookies, body, meta and arguments are one JSON text in `Task.body`, which no operator's view shows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from scrapy import Request, Spider
@@ -11,6 +11,7 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from trotline.bridges.scrapy.methods import Methods
 from trotline.bridges.scrapy.project_values import VALUES, loaded
+from trotline.model.proxy_pool import VIA, lane_of
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
 from trotline.rules.task_fields import (
@@ -24,6 +25,10 @@ from trotline.rules.task_fields import (
 
 SLOT = "trotline"
 """The downloader slot of leased requests, which has no delay: the frontier paces them."""
+ACCOUNT = "trotline_account"
+"""In the meta of a request that is visited with an account: its name."""
+LOGIN = "trotline_login"
+"""In the meta of a request that is part of a login: the token of its lease."""
 DEFAULT_CALLBACK = "parse"
 _PORTS = {"http": 80, "https": 443}
 _PLAIN = frozenset(Request.attributes)
@@ -32,16 +37,28 @@ _OF_THE_PROCESS = ("playwright_page",)
 
 
 class RequestCodec:
-    def __init__(self, spider: Spider, named_slots: frozenset[str] = frozenset()) -> None:
-        """`named_slots`: those of DOWNLOAD_SLOTS, which have a pace of their own."""
+    def __init__(
+        self, spider: Spider, named_slots: frozenset[str] = frozenset(), private_jars: Container[str] = ()
+    ) -> None:
+        """`named_slots`: those of DOWNLOAD_SLOTS, which have a pace of their own. `private_jars`: cookie jars of
+        accounts, which belong to the holder of the account."""
+        self._private_jars = private_jars
         self._methods = Methods(spider)
         self._named_slots = named_slots
 
     def encode(
-        self, request: Request, fingerprint: int, *, now: float, parent: str = "", jar: Any = None, again: bool = False
+        self,
+        request: Request,
+        fingerprint: int,
+        *,
+        now: float,
+        parent: str = "",
+        jar: Any = None,
+        again: bool = False,
+        pool: str = "",
     ) -> Task:
         """NotData says what cannot be stored. `jar`: the cookies that its process has for it; `again`: it is a retry or
-        a redirect."""
+        a redirect; `pool`: what it goes out through."""
         payload = self._payload(request, again=again)
         if jar:
             payload["jar"] = jar
@@ -52,7 +69,7 @@ class RequestCodec:
         return Task(
             url=request.url,
             route=self._route(request),
-            lane=self.lane(request, parent),
+            lane=_via(self.lane(request, parent), pool),
             fingerprint=fingerprint,
             priority=_priority(request),
             depth=depth if type(depth) is int and 0 <= depth <= MOST_DEPTH else 0,
@@ -61,6 +78,7 @@ class RequestCodec:
             parent=parent,
             method=request.method,
             body=body,
+            pool=pool,
         )
 
     def decode(self, task: Task) -> tuple[Request, Any]:
@@ -104,6 +122,7 @@ class RequestCodec:
     def _payload(self, request: Request, *, again: bool) -> dict[str, Any]:
         """All but the URL and the method; defaults are left out."""
         found: dict[str, Any] = {}
+        private = request.meta.get("cookiejar") in self._private_jars
         if request.callback is not None:
             found["callback"] = self._methods.name(request.callback, "callback")
         if request.errback is not None:
@@ -112,9 +131,10 @@ class RequestCodec:
             found["headers"] = {
                 name.decode("latin-1"): [one.decode("latin-1") for one in values]
                 for name, values in request.headers.items()
+                if not (private and name == b"Cookie")
             }
         if request.meta:
-            found["meta"] = _travelling(request.meta, again=again)
+            found["meta"] = self._travelling(request.meta, again=again)
         for name in _OTHERS:
             value = getattr(request, name)
             if value:
@@ -125,15 +145,18 @@ class RequestCodec:
             found |= _of_subclass(request)
         return found
 
+    def _travelling(self, meta: dict[str, Any], *, again: bool) -> dict[str, Any]:
+        left = {ACCOUNT, LOGIN} & meta.keys()
+        if meta.get("download_slot") == SLOT:
+            left.add("download_slot")
+        if meta.get("cookiejar") in self._private_jars:
+            left.add("cookiejar")
+        if again:
+            left.update(_OF_THE_PROCESS)
+        return {name: value for name, value in meta.items() if name not in left} if left else meta
+
 
 _OTHERS = ("body", "cookies", "cb_kwargs", "flags", "priority", "dont_filter")
-
-
-def _travelling(meta: dict[str, Any], *, again: bool) -> dict[str, Any]:
-    left = {"download_slot"} if meta.get("download_slot") == SLOT else set()
-    if again:
-        left.update(_OF_THE_PROCESS)
-    return {name: value for name, value in meta.items() if name not in left} if left else meta
 
 
 def _of_subclass(request: Request) -> dict[str, Any]:
@@ -152,6 +175,10 @@ def _request_class(path: Any) -> Callable[..., Request]:
     if not issubclass(found, Request):
         raise BadData(f"{path} is not a class of requests")
     return found  # type: ignore[no-any-return]
+
+
+def _via(lane: str, pool: str) -> str:
+    return lane_of(lane[: LONGEST_NAME - len(VIA) - len(pool)], pool) if pool else lane
 
 
 def _priority(request: Request) -> int:

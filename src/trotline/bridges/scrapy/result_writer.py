@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
+from trotline.bridges.scrapy.held_account import LOST
 from trotline.errors import FrontierGone, FrontierUnreachable
 from trotline.frontier.known_links import KnownLinks
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.lease import Admission, Settled, Settlement
-from trotline.model.outcome import Bury
+from trotline.model.outcome import Bury, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import Frontier
@@ -50,6 +51,8 @@ class ResultWriter:
     def __init__(self, worker: str) -> None:
         self.puts: deque[Task] = deque()
         self.settlements: deque[Settlement] = deque()
+        self.sessions: deque[tuple[Settlement, bytes]] = deque()
+        """Settlements that wait until the session of their account is saved."""
         self.seal_wanted = False
         self.gathering = False
         """It looks for more by itself: no signal is needed."""
@@ -64,11 +67,11 @@ class ResultWriter:
 
     @property
     def unsent(self) -> int:
-        return len(self.puts) + len(self.settlements) + self._sending
+        return len(self.puts) + len(self.settlements) + len(self.sessions) + self._sending
 
     @property
     def waiting(self) -> bool:
-        return bool(self.puts or self.settlements or self.seal_wanted)
+        return bool(self.puts or self.settlements or self.sessions or self.seal_wanted)
 
     async def gather(self, starves: Callable[[], bool]) -> None:
         self.gathering = True
@@ -82,12 +85,20 @@ class ResultWriter:
         """Send all that is there; waits while the frontier is unreachable. False: there was nothing."""
         async with self._lock:
             some = self.waiting
+            while self.sessions:
+                await self._save(frontier, *self.sessions[0])
+                self.sessions.popleft()
             while self.puts or self.settlements:
                 await self._write_some(frontier)
             if self.seal_wanted:
                 await self._patiently(frontier.seal)
                 self.seal_wanted = False
             return some
+
+    async def _save(self, frontier: Frontier, settlement: Settlement, state: bytes) -> None:
+        """Before the settle, which frees the account for its next holder."""
+        held = await self._patiently(lambda: frontier.save_session(self._worker, settlement.lease, state))
+        self.settlements.append(settlement if held else Settlement(settlement.lease, Snooze(0.0, LOST)))
 
     async def _write_some(self, frontier: Frontier) -> None:
         # Tasks first: a settlement may be that of their page.

@@ -1,5 +1,6 @@
 """Scrapy's scheduler on a frontier of ours: leases instead of a queue, and a settlement for each finished request."""
 
+import hashlib
 import logging
 import secrets
 import time
@@ -20,18 +21,25 @@ from twisted.python.failure import Failure
 from trotline.bridges.scrapy import engine_hooks, fleet_stats
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
-from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
+from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient, Ready
+from trotline.bridges.scrapy.held_account import HeldAccount
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
+from trotline.bridges.scrapy.log_in import METHOD, LogIn
 from trotline.bridges.scrapy.options import Options
-from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
+from trotline.bridges.scrapy.pools import POOL, Pools, schemes
+from trotline.bridges.scrapy.proxy_middlewares import GoOut, Judge
+from trotline.bridges.scrapy.request_codec import ACCOUNT, SLOT, RequestCodec
 from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
 from trotline.bridges.scrapy.visits import Visit, asked_rest
+from trotline.bridges.scrapy.way_out import WayOut
+from trotline.model.account import StoredCookie
 from trotline.model.lease import Lease, Settlement
-from trotline.model.outcome import Bury
+from trotline.model.outcome import Bury, Snooze
+from trotline.model.proxy_pool import names_account
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.rules import redaction, scrapy_redis
+from trotline.rules import pool_names, redaction, scrapy_redis
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import BadData, NotData
 
@@ -91,21 +99,45 @@ class Scheduler(BaseScheduler):
         self._stats = cast(Any, self._crawler.stats)
         self._fingerprinter = cast(Any, self._crawler.request_fingerprinter)
         engine_hooks.install(self._engine, self, SLOT)
-        self._codec = RequestCodec(spider, frozenset(self._options.slots))
         self._slots = self._engine.downloader.total_concurrency or NO_LIMIT
         self._back = into_this_thread()
         self._thread = ClientThread(self._back)
         options = self._options
-        self._client = FrontierClient(options.plan, self._slots, self._busy, self._notify, once=options.once)
+        self._pools = self._open_pools(spider)
+        self._client = FrontierClient(
+            options.plan, self._slots, self._busy, self._notify, once=options.once, pools=self._pools
+        )
         if options.inbox:
             spider.trotline_reads_inbox = True  # type: ignore[attr-defined]
             self._client.start_urls = StartUrls(options.inbox, self._back, self._read_entries)
         self._jars = CookieJars(self._crawler, self._client.worker)
+        self._codec = RequestCodec(spider, frozenset(self._options.slots), self._jars.private)
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         self._crawler.signals.connect(self._item_error, signals.item_error)
         self._crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
         self._crawler.signals.connect(self._idle, signals.spider_idle)
         return deferred_from_coro(self._open())
+
+    def _open_pools(self, spider: Spider) -> Pools | None:
+        """SettingsError: the file cannot be used."""
+        if not self._options.proxies:
+            return None
+        handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+        pools = Pools(self._options.proxies, spider, self._options.pool, schemes(handlers))
+        find = self._crawler.get_downloader_middleware
+        go_out, judge, log_in = cast(GoOut, find(GoOut)), cast(Judge, find(Judge)), cast(LogIn, find(LogIn))
+        go_out.visits = judge.visits = log_in.visits = self._visits
+        go_out.chance = judge.chance = log_in.chance = pools.chance
+        go_out.proxied = pools.proxied
+        judge.handles = self._handles
+        log_in.confirm, log_in.cookies = self._confirm, self._cookies
+        return pools
+
+    async def _confirm(self, lease: Lease) -> bool:
+        return await maybe_deferred_to_future(self._thread.deferred(self._client.holds_account(lease)))
+
+    def _cookies(self, held: HeldAccount) -> tuple[StoredCookie, ...]:
+        return self._jars.session(held.jar, held.session.cookies, time.time())
 
     async def _open(self) -> None:
         try:
@@ -192,6 +224,9 @@ class Scheduler(BaseScheduler):
     def _go_on(self, request: Request, visit: Visit) -> bool:
         """A retry takes the place of its task, and so does a redirect that is not filtered. Another redirect is a new
         task: if its target is known, there is nothing left to do."""
+        if visit.way is not None and visit.way.outcome is not None:
+            # It goes out through another proxy, and as it is.
+            return True
         own = visit.lease.task
         if not request.dont_filter and not self._options.unfiltered:
             fingerprint = self._filtered(request)
@@ -204,13 +239,27 @@ class Scheduler(BaseScheduler):
             parent=own.parent,
             attempt=times if type(times) is int and times >= 0 else own.attempt,
             created_at=own.created_at,
+            blocked_by=own.blocked_by if own.lane == task.lane else (),
         )
         return True
 
     def _task(self, request: Request, fingerprint: int, parent: str, *, again: bool = False) -> Task:
         return self._codec.encode(
-            request, fingerprint, now=self._client.now(), parent=parent, jar=self._jars.snapshot(request), again=again
+            request,
+            fingerprint,
+            now=self._client.now(),
+            parent=parent,
+            jar=self._jars.snapshot(request),
+            again=again,
+            pool=self._pool_of(request),
         )
+
+    def _pool_of(self, request: Request) -> str:
+        if self._pools is not None:
+            return self._pools.name_of(request)
+        if why := pool_names.refusal(str(request.meta.get(POOL) or ""), ()):
+            raise NotData(f"{why} (the setting TROTLINE_PROXIES)")
+        return ""
 
     def _fingerprint(self, request: Request, parent: _Parent | None) -> int:
         if not request.dont_filter and not self._options.unfiltered:
@@ -226,6 +275,11 @@ class Scheduler(BaseScheduler):
         return unfiltered(START, occurrence, *same)
 
     def _filtered(self, request: Request) -> int:
+        pool = request.meta.get(POOL)
+        if pool and names_account(str(pool)):
+            # Every account sees a page of its own.
+            whole = self._fingerprinter.fingerprint(request) + str(pool).encode()
+            return filtered(hashlib.sha256(whole).digest())
         if self._imported is not None:
             return filtered(scrapy_redis.fingerprint(request.method, request.url, request.body))
         return filtered(self._fingerprinter.fingerprint(request))
@@ -254,20 +308,24 @@ class Scheduler(BaseScheduler):
         if time.monotonic() >= self._client.notify_at:
             self._flush_old()
         while self._client.ready:
-            lease, latest = self._client.ready.popleft()
+            ready = self._client.ready.popleft()
             self._client.popped += 1
-            if time.monotonic() > latest:
+            if time.monotonic() > ready.latest:
                 # The next starts of its lane are reserved for others.
-                self._client.give_back(lease)
+                self._client.give_back(ready.lease)
                 continue
-            request = self._request(lease)
+            request = self._request(ready)
             if request is not None:
                 self._stats.inc_value("scheduler/dequeued")
                 return request
         return None
 
-    def _request(self, lease: Lease) -> Request | None:
+    def _request(self, ready: Ready) -> Request | None:
         """None: what is in the queue is no request of this spider. It must not stop the others."""
+        lease, way = ready.lease, self._way_out(ready)
+        if isinstance(way, Snooze | Bury):
+            self._client.add_settlement(Settlement(lease, way))
+            return None
         try:
             request, jar = self._codec.decode(lease.task)
             if jar is not None:
@@ -277,8 +335,26 @@ class Scheduler(BaseScheduler):
             log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
             self._client.add_settlement(Settlement(lease, Bury(f"not read: {why[:200]}")))
             return None
-        self._visits[request] = Visit(lease, request)
+        self._visits[request] = Visit(lease, request, way)
+        if way is not None and way.account is not None:
+            self._jars.open_session(way.account.jar, way.account.session.cookies, time.time())
+            request.meta.update({"cookiejar": way.account.jar, ACCOUNT: way.account.account.name})
         return request
+
+    def _way_out(self, ready: Ready) -> WayOut | Snooze | Bury | None:
+        """None: directly. Snooze: not by this process, or not yet."""
+        if self._pools is None:
+            return None
+        if ready.session is None:
+            way = self._pools.way(ready.lease)
+            return way if way is None or isinstance(way, Snooze) else WayOut(way)
+        found = self._pools.account(ready.lease, ready.session, ready.asked_at)
+        if isinstance(found, Snooze):
+            return found
+        proxy, held = found
+        if held.account.user and not hasattr(self._spider, METHOD):
+            return Bury(f"no login for {held.account.pool}: the spider has no method {METHOD}")
+        return WayOut(proxy, held)
 
     def _flush_old(self) -> None:
         """Pages that take long: their requests do not wait for their end."""
@@ -342,8 +418,13 @@ class Scheduler(BaseScheduler):
 
     def finished(self, request: Request) -> None:
         visit = self._visits.pop(request, None)
-        if visit is not None:
-            self._client.add_settlement(visit.settlement())
+        if visit is None:
+            return
+        settlement, held = visit.settlement(), visit.way.account if visit.way is not None else None
+        if held is None:
+            self._client.add_settlement(settlement)
+        else:
+            self._client.add_settlement(*held.closed(settlement, self._cookies(held)))
 
     def slot_of(self, request: Request) -> str | None:
         return SLOT if request in self._visits else None

@@ -9,14 +9,16 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
 
+from trotline.bridges.scrapy.way_out import WayOut
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
-from trotline.rules import redaction
+from trotline.rules import pool_tallies, redaction
 
 _LONGEST_REASON = 200
 _LIBRARIES = tuple(str(Path(file).parent) for file in (scrapy.__file__, __file__))
@@ -30,12 +32,14 @@ class Visit:
 
     __slots__ = (
         "again", "children", "failure", "item_error", "items", "latency", "lease", "occurrences", "refused", "request",
-        "rest", "sent", "size", "spider_error", "status", "unhandled",
+        "rest", "sent", "size", "spider_error", "status", "unhandled", "way",
     )  # fmt: skip
 
-    def __init__(self, lease: Lease, request: Request) -> None:
+    def __init__(self, lease: Lease, request: Request, way: WayOut | None = None) -> None:
         self.lease = lease
         self.request = request
+        self.way = way
+        """Through a pool; None: it has none."""
         self.children: list[Task] = []
         """Not yet with the frontier."""
         self.sent = False
@@ -65,11 +69,31 @@ class Visit:
             tallies["records"] = self.items
         if self.size:
             tallies[BYTES] = self.size
+        member = self._member()
+        if self.lease.member and (name := pool_tallies.tally(member, self.lease.task.lane)):
+            tallies[name] = 1
+            if self.size:
+                tallies[pool_tallies.size_tally(self.lease.task.lane)] = self.size
         return Settlement(
-            self.lease, self._outcome(), children=tuple(self.children), news=self._feedback(), tallies=tallies
+            self.lease,
+            self._outcome(),
+            children=tuple(self.children),
+            news=self._feedback(),
+            tallies=tallies,
+            member=member,
+            lift=self.way.lift if self.way is not None else (),
         )
 
+    def _member(self) -> MemberResult:
+        """A redirect is seen by no judge: the site has answered."""
+        if self.way is None or not self.way.used:
+            return MemberResult.UNUSED
+        judged = self.way.member
+        return MemberResult.GOOD if judged is MemberResult.UNUSED and self.status else judged
+
     def _outcome(self) -> Outcome:
+        if self.way is not None and self.way.outcome is not None:
+            return self.way.outcome
         if self.again is not None:
             return Snooze(0.0, "retry" if self.again.url == self.lease.task.url else "moved", self.again)
         if self.spider_error is not None:

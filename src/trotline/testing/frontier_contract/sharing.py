@@ -113,6 +113,20 @@ class SharePromises:
         assert_polite([starts_of(before)[-1], *starts_of([*given[0], *given[1]])], 2.0)
         assert len(given[1]) >= 3, "and it gets its turn"
 
+    async def test_f13_jobs_that_begin_after_a_slow_one_has_ended_keep_their_own_pace(self, bench: Bench) -> None:
+        slow = await bench.open(steady(1 / 600))
+        await slow.put(tasks(1))
+        await slow.seal()
+        await finish(slow, "s", [await lease_one(slow, "s")])
+        assert await slow.finished()
+
+        quick = await bench.another_job(steady(10.0))
+        await quick.put(tasks(50))
+        await quick.lease("q", 10)
+        bench.jump(2 * HORIZON + 0.2)
+
+        assert len(await lease_all(quick, "q", 5)) == 5
+
     async def test_f13_jobs_let_go_of_their_pace_when_they_have_ended(self, bench: Bench) -> None:
         quick, slow = await bench.open(steady(10.0)), await bench.another_job(steady(1 / 600))
         await quick.put(tasks(50))

@@ -114,3 +114,27 @@ async def test_names_do_not_leave_the_folder(store):
         await store.get("../secret")
     with pytest.raises(KeyError):
         await store.get("/etc/hostname")
+
+
+async def test_an_index_that_names_another_place_is_damage(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1), capture(2)])
+    await archive.close()
+    [index] = tmp_path.glob("warc/*/*.cdxj")
+    one, two = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(one.replace(capture(1).id.encode(), capture(2).id.encode()) + two)
+    with pytest.raises(ArchiveDamaged, match="another place"):
+        await read(archive)
+
+
+async def test_files_without_a_page_that_fits_are_not_fetched(store):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1)])
+    await archive.close()
+
+    class OnlyIndexes(FolderStore):
+        async def get(self, name, start=0, length=None):
+            assert name.endswith(".cdxj")
+            return await super().get(name, start, length)
+
+    assert await read(ObjectArchive(OnlyIndexes(store._folder)), ArchiveQuery(route="other")) == []

@@ -23,6 +23,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import notes as note_rules
 from trotline.rules import pool_moves
+from trotline.rules.shelves import books_only
 from trotline.rules.unreadable_jobs import way_out
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class PostgresConsole:
             # No worker has asked since the last task ended: the operator does.
             await finish.close_if_finished(self._store)
             found = await self._progress()
+        if self._store.shelves and found.finished_at is None:
+            return msgspec.structs.replace(found, missing=books_only(self._store.database.place))
         return found
 
     async def _progress(self) -> Progress:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import asyncpg
 
@@ -35,6 +35,8 @@ IDLE_ROW: Seconds = 300.0
 """How long others notify us of new work after a call that waited."""
 _AT_ONCE = 1_000
 """Tasks or settlements of one transaction."""
+_SUPPLY: Seconds = 1.0
+"""How often a lease that waits asks the broker."""
 _SHORT: Seconds = 0.1
 """A shorter wait is only a sleep, without a notification."""
 _LOCKED: Seconds = 0.01
@@ -59,6 +61,12 @@ class PostgresFrontier:
         """At the last look no task waited."""
         self._announced: dict[str, Seconds] = {}
         """Worker -> until when others know that it waits, by the clock of this process."""
+
+        self._supply: Callable[[int], Awaitable[bool]] | None = None
+
+    def set_supply(self, supply: Callable[[int], Awaitable[bool]]) -> None:
+        """See `ports.books.OpenBooks`."""
+        self._supply = supply
 
     @property
     def generation(self) -> int:
@@ -90,6 +98,7 @@ class PostgresFrontier:
         while True:
             wakeups.forget()
             await self._housekeep(worker)
+            busy = self._supply is not None and await self._supply(limit)
             request = lease_tasks.Request(worker, limit, pools, self._chance.random)
             leases, why = await self._lease(request)
             if leases or why is None:
@@ -98,10 +107,16 @@ class PostgresFrontier:
                 await self._stop_waiting(worker)
                 return leases
             self._quiet = why.empty
+            self._check_supply()
             left = until - clock()
-            if left <= 0 or (why.may_be_over and await self.finished()):
+            if (left <= 0 and not busy) or (why.may_be_over and await self.finished()):
                 return leases
+            if busy:
+                continue
             pause = max(0.001, why.wake - why.now)
+            if self._supply is not None:
+                # What waits at a broker is not announced.
+                pause = min(pause, _SUPPLY)
             if why.skipped:
                 # They were locked for some time already: a client may have stopped.
                 pause = _STILL_LOCKED * (0.5 + self._chance.random())
@@ -112,6 +127,14 @@ class PostgresFrontier:
             elif not await wakeups.wait(min(left, pause)) and clock() >= until:
                 # The next call looks.
                 return []
+
+    def _check_supply(self) -> None:
+        """A worker that does not know of the broker would wait for ever."""
+        if self.store.shelves and self._supply is None:
+            raise FrontierError(
+                f"the tasks of job {self.store.job.id} wait at a broker; {self._database.place} keeps only its books",
+                hint="Name the frontier that it was started with: --frontier 'amqp://...?books=postgresql://...'",
+            )
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         answers: list[Settled] = []
@@ -186,7 +209,7 @@ class PostgresFrontier:
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
             if leases or why is None:
-                self._vacuum.count(self.store.number, len({lease.task.lane for lease in leases}))
+                self._vacuum.count(self.store.number, len({lease.task.lane for lease in leases}), len(leases))
                 return leases, why
             if why.due and not promoted:
                 await self.store.change(promote, wake=False)

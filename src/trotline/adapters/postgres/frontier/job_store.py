@@ -14,6 +14,7 @@ from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Job
 from trotline.model.proxy_pool import only_member, pool_of
 from trotline.model.time import Moment
+from trotline.ports.books import Parcel
 from trotline.rules import pace, route_queues
 
 T = TypeVar("T")
@@ -50,6 +51,10 @@ class JobStore:
         self.examples: set[str] = set()
         """Names of tallies that are known to have an example."""
         self.wakeups = Wakeups(database)
+        self.shelves = False
+        """Do new tasks wait at a broker? Known after `open`."""
+        self.made: list[Parcel] | None = None
+        """Parcels that this client made, for itself to publish. None: it does not publish."""
         self._number = number
         self._lanes: dict[str, int] = {}
         self._bounds: pace.Bounds | None = None
@@ -65,10 +70,12 @@ class JobStore:
         """Find the job's number; a job that does not exist is gone."""
         if self._number is None:
             async with self.database.transaction() as db:
-                found = await db.fetchval("SELECT id FROM job WHERE name = $1", self.job.id)
+                found = await db.fetchrow(
+                    "SELECT id, to_regclass('parcel_' || id) IS NOT NULL FROM job WHERE name = $1", self.job.id
+                )
             if found is None:
                 raise gone()
-            self._number = int(found)
+            self._number, self.shelves = found
 
     async def change(
         self,
@@ -96,6 +103,8 @@ class JobStore:
         result, turn = await self.database.run(whole, durable=durable, first=first)
         if len(self.examples) < _MOST_NAMES:
             self.examples |= turn.noted
+        if self.made is not None:
+            self.made += turn.made
         if wake and turn.idle:
             self.wakeups.notify(self.number)
         return result

@@ -9,6 +9,7 @@ import msgspec
 from trotline.adapters.postgres.frontier import delete_job
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.schema import CANCELLED, RUNNING, tables_of_job
+from trotline.adapters.postgres.frontier.shelf_tables import shelf_tables
 from trotline.adapters.postgres.pool import Connection
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
@@ -29,13 +30,15 @@ _MISREAD = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 class PostgresJobs:
     """Implements the Jobs port."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, shelf: bool = False) -> None:
+        """`shelf`: tasks of new jobs wait at a broker."""
         self._database = database
+        self._shelf = shelf
         self._unreadable: tuple[str, ...] = ()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
         async with self._database.transaction() as db:
-            return await start_job(db, spider, rules, version, await self._database.now(db))
+            return await start_job(db, spider, rules, version, await self._database.now(db), shelf=self._shelf)
 
     async def latest(self, spider: str) -> Job | None:
         async with self._database.transaction() as db:
@@ -88,7 +91,9 @@ class PostgresJobs:
         await self._database.close()
 
 
-async def start_job(db: Connection, spider: str, rules: LaneRules, version: str, now: Moment) -> Job:
+async def start_job(
+    db: Connection, spider: str, rules: LaneRules, version: str, now: Moment, *, shelf: bool = False
+) -> Job:
     """In the caller's transaction: a job that is listed has its tables."""
     number = await db.fetchval("SELECT nextval(pg_get_serial_sequence('job', 'id'))")
     job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
@@ -101,7 +106,7 @@ async def start_job(db: Connection, spider: str, rules: LaneRules, version: str,
         msgspec.json.encode(rules),
         now,
     )
-    await db.execute(tables_of_job(number))
+    await db.execute(tables_of_job(number) + (shelf_tables(number) if shelf else ""))
     return job
 
 

@@ -45,6 +45,8 @@ class TurnWrite(NamedTuple):
     exact: bool
     ready_at: Moment
     served: int | None
+    queued: int
+    """The change of the number of tasks in the lane's queue."""
 
 
 class PaceRow:
@@ -78,16 +80,17 @@ class LaneRow:
         "exact",
         "freed",
         "id",
+        "later",
         "member",
         "name",
         "pace_row",
         "paused",
         "pool",
         "queue_name",
+        "queued",
         "retry_at",
         "served",
         "touched",
-        "waiting",
         "waits",
     )
 
@@ -95,8 +98,10 @@ class LaneRow:
         self.id, self.queue_name, self.pool, self.member, self.paused, self.waits = row[:6]
         self.name = route_queues.lane_of(queues, self.queue_name)
         self.pace_row = PaceRow(*row[6:])
-        self.waiting = 0
-        """The change in this transaction, not the number."""
+        self.queued = 0
+        """The change of the number of tasks in its queue, in this transaction."""
+        self.later = 0
+        """The same, of those that are delayed or wait for another step."""
         self.best: int | None = None
         """The best level of tasks added in this transaction; with `exact`, of all that wait. None: there are none."""
         self.best_id: int | None = None
@@ -141,7 +146,7 @@ class LaneRow:
 
     def settle_state(self, job: str, rules: LaneRules, now: Moment) -> TurnWrite:
         """Decide when it may run next; call once, before the columns are written."""
-        ready_at = self._ready_at(now, rules.robots)
+        ready_at = self._ready_at(now, job, rules.robots)
         self._wait(ready_at, job, rules, now)
         if self.running < self.pace_row.kept[0]:
             freed = lane_sharing.freed(self.pace, job, now)
@@ -156,15 +161,16 @@ class LaneRow:
             exact=self.exact,
             ready_at=max(ready_at, now),
             served=self.served,
+            queued=self.queued,
         )
 
     @property
     def lane_changed(self) -> bool:
-        return self.waiting != 0 or self.waits != self._kept
+        return self.later != 0 or self.waits != self._kept
 
     def written(self) -> None:
         """Its changes were written: a later flush of the transaction adds only what comes after."""
-        self.waiting = 0
+        self.queued = self.later = 0
         self.best, self.best_id, self.exact, self.served = None, None, False, None
         self._kept = self.waits
         self.pace_row.written()
@@ -176,7 +182,10 @@ class LaneRow:
         bounds = pace.bounds_of(rules.pace(self.name), self.pool)
         self.pace = lane_sharing.waits(self.pace, job, bounds, ready_at)
 
-    def _ready_at(self, now: Moment, heeds: bool) -> Moment:
+    def _ready_at(self, now: Moment, job: str, heeds: bool) -> Moment:
         if self.paused == PAUSED:
             return pace.NEVER
+        if self.pace.claims and lane_sharing.claim_of(self.pace, job) is None:
+            # The other jobs may have ended: the lease that claims it looks, and learns when it may run.
+            return self.retry_at
         return max(self.retry_at, pace.free_at(self.pace, now, self.running, HORIZON, heeds=heeds))

@@ -23,8 +23,10 @@ class PostgresLeadership:
     """Keeps L1 to L10 with one transaction per call, under the lock of the election's row. Implements the Leadership
     port."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, shelf: bool = False) -> None:
+        """`shelf`: tasks of new jobs wait at a broker."""
         self._database = database
+        self._shelf = shelf
 
     async def campaign(self, election: str, candidate: str) -> Term:
         async with self._database.transaction() as db:
@@ -64,7 +66,7 @@ class PostgresLeadership:
             last = await _tick(db, term.election)
             if last is not None and last.at >= tick.at:
                 return await job_named(db, last.job) if last.ran == tick.at else None
-            job = await start_job(db, term.election, rules, version, now)
+            job = await start_job(db, term.election, rules, version, now, shelf=self._shelf)
             await _remember(db, term.election, replace(tick, job=job.id, ran=tick.at))
             return job
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trotline.adapters.postgres.frontier import chains
+from trotline.adapters.postgres.frontier import chains, shelving
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.schema import DRAINING, ID_BITS, MOST_AT_ONCE
@@ -79,10 +79,12 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
             if place == MOST_AT_ONCE:
                 # The next ids belong to other calls.
                 base, place = await turn.db.fetchval("SELECT nextval('task_id')"), 0
-            row = _row(turn, task, base << ID_BITS | place)
+            row = row_of(turn, task, base << ID_BITS | place)
             place += 1
             if task.chain:
                 steps.append((row, task.not_before))
+            elif turn.store.shelves and shelving.takes(turn, row, task):
+                turn.shelve(row, task)
             else:
                 turn.queue(row, task.not_before)
     if refused:
@@ -100,7 +102,7 @@ async def _refuse(turn: Turn, refused: set[int], answers: list[Admission]) -> No
     turn.tallies[_REFUSED] += answers.count(Admission.REFUSED)
 
 
-def _row(turn: Turn, task: Task, number: int) -> TaskRow:
+def row_of(turn: Turn, task: Task, number: int) -> TaskRow:
     return TaskRow(
         id=number,
         lane=turn.lane_of(task).id,

@@ -18,8 +18,10 @@ cache    what one worker fetched for all (shared_cache.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
-last lease, for lanes served at the same moment. turn.position: the lane's waiting tasks of this level have larger ids,
-so a lease does not walk over the index entries of tasks that are gone and not vacuumed yet.
+last lease, for lanes served at the same moment; less than that before the first one. turn.position: the lane's waiting
+tasks of this level have larger ids, so a lease does not walk over the index entries of tasks that are gone and not
+vacuumed yet. turn.waiting: their number, of all levels; lane.later: of the lane's tasks that are delayed, wait for
+another step, or at a broker.
 
 pool.most: `member_concurrency`, and ring.dealt: that of its state, for queries. Members in flight (place 2) are in no
 index of due times.
@@ -29,7 +31,7 @@ a number of the sequence `token`, the place (ID_BITS), and TOKEN_CHANCE random b
 numbers that it had not flushed.
 """
 
-VERSION = 1
+VERSION = 2
 
 RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
 """The state of a job or a lane: its column `paused`."""
@@ -41,7 +43,7 @@ TOKEN_CHANCE = 8
 MOST_AT_ONCE = 1 << ID_BITS
 """Tasks of one statement."""
 
-_CHURN = (
+CHURN = (
     "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,"
     " autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.5"
 )
@@ -72,13 +74,13 @@ CREATE TABLE counter (
     dead bigint NOT NULL DEFAULT 0,
     leases bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (job, stripe)
-) WITH (fillfactor = 10, {_CHURN});
+) WITH (fillfactor = 10, {CHURN});
 CREATE TABLE pace (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
     running integer NOT NULL DEFAULT 0,
     lane bytea NOT NULL
-) WITH (fillfactor = 40, {_CHURN});
+) WITH (fillfactor = 40, {CHURN});
 CREATE TABLE lane (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job integer NOT NULL,
@@ -86,11 +88,11 @@ CREATE TABLE lane (
     pace bigint NOT NULL,
     pool text NOT NULL DEFAULT '',
     member bigint NOT NULL DEFAULT 0,
-    waiting bigint NOT NULL DEFAULT 0,
+    later bigint NOT NULL DEFAULT 0,
     paused smallint NOT NULL DEFAULT 0,
     waits smallint NOT NULL DEFAULT 0,
     UNIQUE (job, name)
-) WITH (fillfactor = 40, {_CHURN});
+) WITH (fillfactor = 40, {CHURN});
 CREATE INDEX lane_pace ON lane (pace);
 CREATE INDEX lane_waits ON lane (pool, member) WHERE waits = 1;
 CREATE TABLE turn (
@@ -101,8 +103,9 @@ CREATE TABLE turn (
     level integer NOT NULL,
     ready_at float8 NOT NULL,
     served bigint NOT NULL DEFAULT 0,
-    position bigint NOT NULL DEFAULT 0
-) WITH (fillfactor = 50, {_CHURN});
+    position bigint NOT NULL DEFAULT 0,
+    waiting bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50, {CHURN});
 CREATE INDEX turn_order ON turn (job, pool, level, ready_at, served);
 CREATE TABLE held (
     token bigint PRIMARY KEY,
@@ -120,7 +123,7 @@ CREATE TABLE held (
     leased_at float8 NOT NULL,
     starts_at float8 NOT NULL,
     body bytea NOT NULL
-) WITH ({_CHURN});
+) WITH ({CHURN});
 CREATE INDEX held_worker ON held (job, worker);
 CREATE TABLE worker (
     job integer NOT NULL,
@@ -130,13 +133,13 @@ CREATE TABLE worker (
     done bigint NOT NULL DEFAULT 0,
     failed bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (job, id)
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE TABLE idle (
     job integer NOT NULL,
     worker text NOT NULL,
     until float8 NOT NULL,
     PRIMARY KEY (job, worker)
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE TABLE step (
     job integer NOT NULL,
     chain text NOT NULL,
@@ -159,7 +162,7 @@ CREATE TABLE pool_member (
     last_pace bigint NOT NULL DEFAULT 0,
     yield_until float8 NOT NULL DEFAULT 0,
     UNIQUE (pool, member)
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE INDEX pool_member_order ON pool_member (pool, seq);
 CREATE TABLE ring (
     pace bigint PRIMARY KEY,
@@ -167,7 +170,7 @@ CREATE TABLE ring (
     state bytea NOT NULL,
     position bigint NOT NULL,
     dealt bigint NOT NULL DEFAULT 0
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE INDEX ring_pool ON ring (pool);
 CREATE TABLE identity (
     pace bigint NOT NULL,
@@ -182,7 +185,7 @@ CREATE TABLE identity (
     strikes integer NOT NULL,
     slow integer NOT NULL,
     PRIMARY KEY (pace, member)
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE INDEX identity_due ON identity (pace, place, due, position) WHERE place < 2;
 CREATE TABLE tally (
     job integer NOT NULL,
@@ -190,7 +193,7 @@ CREATE TABLE tally (
     stripe smallint NOT NULL,
     n bigint NOT NULL,
     PRIMARY KEY (job, name, stripe)
-) WITH (fillfactor = 50, {_CHURN});
+) WITH (fillfactor = 50, {CHURN});
 CREATE TABLE example (job integer NOT NULL, name text NOT NULL, url text NOT NULL, PRIMARY KEY (job, name));
 CREATE TABLE reject (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -248,38 +251,36 @@ _TASK = (
     "attempt integer NOT NULL, deaths integer NOT NULL, kills integer NOT NULL, fp bigint NOT NULL,"
     " chain text NOT NULL, body bytea NOT NULL"
 )
-_PARTS = 8
-"""Partitions of `seen_N`."""
 
 
 def tables_of_job(job: int) -> str:
     """Creates the tables of one job. Their names end in its number, so no other job's table is locked."""
-    parts = "".join(
-        f"CREATE TABLE seen_{job}_{part} PARTITION OF seen_{job} FOR VALUES WITH (MODULUS {_PARTS}, REMAINDER {part});"
-        for part in range(_PARTS)
-    )
     return f"""
 CREATE TABLE waiting_{job} (
     lane bigint NOT NULL, level integer NOT NULL, id bigint NOT NULL, {_TASK}, PRIMARY KEY (lane, level, id)
-) WITH ({_CHURN});
+) WITH ({CHURN});
 CREATE TABLE late_{job} (
     due float8 NOT NULL, id bigint NOT NULL, lane bigint NOT NULL, level integer NOT NULL, {_TASK},
     PRIMARY KEY (due, id)
-) WITH ({_CHURN});
+) WITH ({CHURN});
 CREATE TABLE chained_{job} (
     id bigint PRIMARY KEY, lane bigint NOT NULL, level integer NOT NULL, due float8 NOT NULL, {_TASK}
-) WITH ({_CHURN});
+) WITH ({CHURN});
 CREATE TABLE grave_{job} (
     id bigint PRIMARY KEY, lane bigint NOT NULL, level integer NOT NULL, {_TASK},
     why text NOT NULL, detail text NOT NULL, died_at float8 NOT NULL
 );
 CREATE INDEX grave_{job}_order ON grave_{job} (died_at, id);
-CREATE TABLE seen_{job} (fp bigint PRIMARY KEY) PARTITION BY HASH (fp);
-{parts}
+CREATE TABLE seen_{job} (fp bigint PRIMARY KEY);
 INSERT INTO counter (job, stripe) SELECT {job}, generate_series(0, {STRIPES - 1});
 """
 
 
+_OF_EVERY_JOB = ("waiting", "late", "chained", "grave", "seen")
+_OF_SHELVES = ("parcel", "unsent", "shelf", "onshelf")
+"""Only of a job whose tasks wait at a broker (shelf_tables.py)."""
+
+
 def drop_tables_of_job(job: int) -> str:
-    names = ", ".join(f"{table}_{job}" for table in ("waiting", "late", "chained", "grave", "seen"))
+    names = ", ".join(f"{table}_{job}" for table in (*_OF_EVERY_JOB, *_OF_SHELVES))
     return f"DROP TABLE IF EXISTS {names};"

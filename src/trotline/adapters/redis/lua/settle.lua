@@ -1,9 +1,9 @@
 #!lua
 -- End leases: outcome, children and lane feedback, atomically for each lease.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, texts and more values of the endings,
---   and true if some leases or children have a chain     ARGV[5] endings (Ending in layouts.py)
---   returns one digit per ending: 1 applied, 0 stale
+--   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, texts and more values of the endings, true if
+--   some leases or children have a chain, and true if the caller publishes     ARGV[5] endings (Ending in layouts.py)
+--   returns one digit per ending: 1 applied, 0 stale; and a line per parcel to publish, as put.lua
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
@@ -30,7 +30,7 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
   return sub(kept, #this_call + 2)
 end
 
-local names, children, owners, texts, mores, chained = unpack(cmsgpack.unpack(ARGV[4]), 1, 6)
+local names, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, 7)
 local endings, tokens = ARGV[5], {}
 local count = #endings / ENDING_BYTES
 for i = 1, count do
@@ -181,7 +181,7 @@ end
 
 settle_all()
 
-local letters = table.concat(answers)
+local letters, made = table.concat(answers), ""
 if endeds > 0 then
   book.leased = book.leased - endeds
   book.done = book.done + done
@@ -189,10 +189,13 @@ if endeds > 0 then
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if failed > 0 then call("HINCRBY", P .. "figures", "f" .. worker, failed) end
-  if #children > 0 then admit(names, children, chained, "s" .. this_call, owners, live) end
+  if #children > 0 then
+    local _
+    _, made = admit(names, children, chained, "s" .. this_call, mine, owners, live)
+  end
   if next(out) then load_lanes(members().served_sooner()) end
   write_lanes()
   close_books()
   call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
 end
-return letters
+return letters .. made

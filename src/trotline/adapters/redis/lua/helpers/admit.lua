@@ -115,15 +115,17 @@ function enqueue(names, tasks, fresh)
   for key, push in pairs(pushes) do many("RPUSH", key, push) end
 end
 
--- chained: some of them may have a chain. name: unique for this call, for a brokered frontier.
-function admit(names, tasks, chained, name, owners, accepted)
+-- chained: some of them may have a chain. name: unique for this call, and mine: the caller publishes what it puts, for a
+-- brokered frontier. Returns the admissions, and its parcels (helpers/shelf.lua).
+function admit(names, tasks, chained, name, mine, owners, accepted)
   local answers, fresh = sift(names, tasks, owners, accepted)
-  if #fresh == 0 then return answers end
+  local made = ""
+  if #fresh == 0 then return answers, made end
   book.waiting = book.waiting + #fresh
   book.entered = book.entered + #fresh
   reopened = true
   if chained then fresh = without_listed(names, tasks, fresh) end
-  if book.shelf then fresh = shelve(names, tasks, fresh, name) end
+  if book.shelf then fresh, made = shelve(names, tasks, fresh, name, mine) end
   enqueue(names, tasks, fresh)
-  return answers
+  return answers, made
 end

@@ -52,11 +52,12 @@ local function sort_out(names, tasks, fresh, on, over)
       end
       local parcel = open[shelf]
       if not parcel or parcel.count >= PARCEL_TASKS or parcel.bytes + #blob > PARCEL_BYTES then
-        parcel = {shelf = shelf, tasks = {}, count = 0, bytes = 0}
+        parcel = {shelf = shelf, tasks = {}, places = {}, count = 0, bytes = 0}
         open[shelf] = parcel
         parcels[#parcels + 1] = parcel
       end
       parcel.tasks[parcel.count + 1] = pack_(SHELVED_FORM, #blob, #names[number], names[number]) .. blob
+      parcel.places[parcel.count + 1] = (at - 1) / TASK_SIZE + 1
       parcel.count, parcel.bytes = parcel.count + 1, parcel.bytes + #blob
     end
   end
@@ -81,20 +82,22 @@ local function write_counts(key, names, before, after, overflow)
   many("HSET", key, changed)
 end
 
--- Shelve new tasks; name is unique for this call. Returns the positions of those that are not shelved.
-function shelve(names, tasks, fresh, name)
+-- Shelve new tasks; name is unique for this call. Returns the positions of those that are not shelved, and of a caller
+-- that publishes (mine) a line per parcel: id, shelf, numbers of its tasks in the call. So it need not read them back.
+function shelve(names, tasks, fresh, name, mine)
   local on, over = fetch(P .. "onshelf", names), fetch(P .. "overflow", names)
   local on_before, over_before = numbers(on), numbers(over)
   on, over = numbers(on), numbers(over)
   local parcels, others = sort_out(names, tasks, fresh, on, over)
-  if #parcels == 0 then return others end
+  if #parcels == 0 then return others, "" end
   local turn = call("HINCRBY", JOB, "parcels", #parcels) - #parcels
-  local bodies, counts, unsent = {}, {}, {}
+  local bodies, counts, unsent, made = {}, {}, {}, {}
   for i = 1, #parcels do
     local parcel, id = parcels[i], name .. "." .. i
     bodies[2 * i - 1], bodies[2 * i] = id, table.concat(parcel.tasks)
     counts[2 * i - 1], counts[2 * i] = id, parcel.count .. " " .. parcel.shelf
-    unsent[2 * i - 1], unsent[2 * i] = turn + i, id
+    unsent[2 * i - 1], unsent[2 * i] = mine and now or turn + i, id
+    if mine then made[i] = "\n" .. id .. " " .. parcel.shelf .. " " .. table.concat(parcel.places, " ") end
   end
   many("HSET", P .. "parcels", bodies)
   many("HSET", P .. "shelved", counts)
@@ -102,7 +105,7 @@ function shelve(names, tasks, fresh, name)
   write_counts(P .. "onshelf", names, on_before, on)
   write_counts(P .. "overflow", names, over_before, over, true)
   call("HINCRBY", JOB, "shelved", #fresh - #others)
-  return others
+  return others, table.concat(made)
 end
 
 -- So many tasks of a lane left their shelf.

@@ -1,27 +1,33 @@
-"""The books of a brokered frontier on Redis: shelves, window, overflow, and messages that nobody of ours wrote."""
+"""The books of a brokered frontier: shelves, window, overflow, and messages that nobody of ours wrote."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.contract.brokered_benches import BrokeredBench, MemoryBrokerBench
-from tests.contract.redis_servers import server
+from tests.contract.brokered_benches import MemoryBrokerBench, MemoryPostgresBench
 
-from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.open_job import open_job
 from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.frontier.pump import PATIENCE
 from trotline.model.job import State
-from trotline.model.lease import Admission
+from trotline.model.lease import Admission, Settlement
+from trotline.model.outcome import Done
 from trotline.rules import shelves
-from trotline.testing.frontier_contract.bench import client, finish, lane_view, lease_all, task, tasks
+from trotline.testing.frontier_contract.bench import finish, lane_view, lease_all, task, tasks
+from trotline.testing.frontier_contract.living import RESCUED_WITHIN
 
 
 class ShardedMemoryBench(MemoryBrokerBench):
     shards = 4
 
 
-@pytest.fixture(params=[MemoryBrokerBench, ShardedMemoryBench], ids=["one_shard", "four_shards"])
-async def bench(request: pytest.FixtureRequest) -> AsyncIterator[MemoryBrokerBench]:
+Bench = MemoryBrokerBench | MemoryPostgresBench
+
+
+@pytest.fixture(
+    params=[MemoryBrokerBench, ShardedMemoryBench, MemoryPostgresBench], ids=["one_shard", "four_shards", "postgresql"]
+)
+async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     bench = request.param()
     yield bench
     await bench.close()
@@ -37,11 +43,7 @@ def wake(opened: Any) -> None:
         way._rest_until = 0.0
 
 
-def redis_keys() -> bytes:
-    return server(BrokeredBench.build).command("KEYS", "*")
-
-
-async def test_a_lane_beyond_its_share_overflows_and_holds_up_no_other(bench: MemoryBrokerBench) -> None:
+async def test_a_lane_beyond_its_share_overflows_and_holds_up_no_other(bench: Bench) -> None:
     frontier = await bench.open()
     huge = tasks(3 * shelves.LANE_SHARE, lane="huge.example")
     await frontier.put(huge)
@@ -60,7 +62,7 @@ async def test_a_lane_beyond_its_share_overflows_and_holds_up_no_other(bench: Me
     assert order == [task.url for task in huge], "first come, first served, over main shelf and overflow"
 
 
-async def test_the_window_bounds_what_the_books_hold(bench: MemoryBrokerBench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_window_bounds_what_the_books_hold(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     frontier = await bench.open()
     await frontier.put([task(f"https://h{n}.example/", lane=f"h{n}.example") for n in range(3000)])
     await frontier.lease("w", 1)
@@ -69,7 +71,7 @@ async def test_the_window_bounds_what_the_books_hold(bench: MemoryBrokerBench, m
     assert len(await lease_all(frontier, "w")) == 2999
 
 
-async def test_sooner_bands_come_first(bench: MemoryBrokerBench) -> None:
+async def test_sooner_bands_come_first(bench: Bench) -> None:
     frontier = await bench.open()
     for priority in (100, 80, 50, 20, 0, 500):
         await frontier.put([task(f"https://h{priority}.example/", lane=f"h{priority}.example", priority=priority)])
@@ -77,7 +79,7 @@ async def test_sooner_bands_come_first(bench: MemoryBrokerBench) -> None:
     assert order == [0, 20, 50, 80, 100, 500]
 
 
-async def test_a_broker_that_is_away_loses_nothing_and_is_named_when_it_is_needed(bench: MemoryBrokerBench) -> None:
+async def test_a_broker_that_is_away_loses_nothing_and_is_named_when_it_is_needed(bench: Bench) -> None:
     frontier = await bench.open()
     await frontier.put(tasks(5))
     bench.broker.down = True
@@ -91,7 +93,7 @@ async def test_a_broker_that_is_away_loses_nothing_and_is_named_when_it_is_neede
 
 
 async def test_a_broker_that_is_away_for_long_stops_puts_before_they_change_anything(
-    bench: MemoryBrokerBench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trotline.frontier.pump.MOST_UNPUBLISHED", 3)
     monkeypatch.setattr("trotline.frontier.pump._REST", 0.0)
@@ -107,7 +109,25 @@ async def test_a_broker_that_is_away_for_long_stops_puts_before_they_change_anyt
     assert len(await lease_all(frontier, "w")) == number + 1
 
 
-async def test_a_lost_confirmation_publishes_twice_and_visits_once(bench: MemoryBrokerBench) -> None:
+async def test_a_broker_that_does_not_answer_delays_no_rescue(bench: Bench) -> None:
+    """What the books can do alone they do: others can have what a dead worker held, and visits can end."""
+    frontier = await bench.open()
+    await frontier.put(tasks(2))
+    [held, other] = await frontier.lease("dead", 2)
+    await frontier.put([task("https://shelved.example/")])
+    bench.broker.hangs = asyncio.Event()
+    bench.jump(RESCUED_WITHIN)
+    async with asyncio.timeout(2 * PATIENCE + 5):
+        rescued = await frontier.lease("w", 10)
+        child = task("https://shop.example/child")
+        await frontier.settle("w", [Settlement(rescued[0], Done(), children=(child,))])
+    assert {lease.task.url for lease in rescued} == {held.task.url, other.task.url}
+    bench.broker.hangs.set()
+    bench.jump(11)
+    assert {lease.task.url for lease in await lease_all(frontier, "w")} == {"https://shelved.example/", child.url}
+
+
+async def test_a_lost_confirmation_publishes_twice_and_visits_once(bench: Bench) -> None:
     frontier = await bench.open()
     bench.broker.lose_confirm = True
     await frontier.put(tasks(150))
@@ -123,7 +143,7 @@ async def test_a_lost_confirmation_publishes_twice_and_visits_once(bench: Memory
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b'{"v":2}', b'{"v":1,"parcels":[{"id":"9.x","tasks":[]}]}', b"\xff" * 100]
 )
-async def test_messages_of_others_are_put_aside_or_dropped(bench: MemoryBrokerBench, body: bytes) -> None:
+async def test_messages_of_others_are_put_aside_or_dropped(bench: Bench, body: bytes) -> None:
     frontier = await bench.open()
     await frontier.put(tasks(3))
     for queue in list(bench.broker.queues.values()):
@@ -132,7 +152,7 @@ async def test_messages_of_others_are_put_aside_or_dropped(bench: MemoryBrokerBe
     assert [dead for dead, _ in bench.broker.dead] == ([] if b"9.x" in body else [body])
 
 
-async def test_a_parcel_that_lost_a_task_is_put_aside_and_counted_as_waiting(bench: MemoryBrokerBench) -> None:
+async def test_a_parcel_that_lost_a_task_is_put_aside_and_counted_as_waiting(bench: Bench) -> None:
     frontier = await bench.open()
     await frontier.put([task("https://shop.example/1"), task("https://shop.example/2")])
     [queue] = [queue for queue in bench.broker.queues.values() if queue]
@@ -145,7 +165,7 @@ async def test_a_parcel_that_lost_a_task_is_put_aside_and_counted_as_waiting(ben
     assert (progress.waiting, progress.leased, progress.finished_at) == (2, 0, None)
 
 
-async def test_a_cancelled_lane_is_buried_also_on_its_shelves(bench: MemoryBrokerBench) -> None:
+async def test_a_cancelled_lane_is_buried_also_on_its_shelves(bench: Bench) -> None:
     frontier = await bench.open()
     await frontier.put(tasks(1200, lane="huge.example"))
     await frontier.put(tasks(3))
@@ -155,11 +175,11 @@ async def test_a_cancelled_lane_is_buried_also_on_its_shelves(bench: MemoryBroke
     assert await frontier.revive(why="cancelled") == 1200
 
 
-async def test_a_client_without_the_broker_is_refused_with_the_reason(bench: MemoryBrokerBench) -> None:
+async def test_a_client_without_the_broker_is_refused_with_the_reason(bench: Bench) -> None:
     frontier = await bench.open()
     await frontier.put(tasks(3))
     assert bench._job is not None
-    direct = client(open_job(connect(bench.url), bench._job, now=bench.clock))
+    direct = await bench.direct()
     try:
         progress = await direct.progress()
         assert progress.waiting == 3
@@ -171,13 +191,14 @@ async def test_a_client_without_the_broker_is_refused_with_the_reason(bench: Mem
         await direct.close()
 
 
-async def test_a_finished_job_leaves_nothing_on_its_shelves(bench: MemoryBrokerBench) -> None:
+async def test_a_finished_job_leaves_nothing_on_its_shelves(bench: Bench) -> None:
     frontier = await bench.open()
     await frontier.put(tasks(700))
     await frontier.seal()
     await finish(frontier, "w", await lease_all(frontier, "w"))
     assert (await frontier.progress()).finished_at is not None
-    kept = redis_keys()
-    for name in ("parcels", "unsent", "shelves", "onshelf", "overflow", "over:"):
-        assert f":{name}".encode() not in kept, name
     assert await pump_of(frontier)._books.shelved() == 0
+    assert (await pump_of(frontier)._books.shelves()).shelves == ()
+    kept = await bench.kept()
+    for name in ("parcel", "unsent", "shelves", "onshelf", "overflow", "over:"):
+        assert name not in kept, name

@@ -1,0 +1,149 @@
+"""The pools of a Scrapy process: which one a request goes out through, and the member that its lease has."""
+
+import random
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+from scrapy import Request, Spider
+
+from trotline.bridges.scrapy.held_account import HeldAccount
+from trotline.config import backends, proxy_pools
+from trotline.config.proxy_pools import PoolBook
+from trotline.errors import SettingsError
+from trotline.model.lease import Lease
+from trotline.model.outcome import Snooze
+from trotline.model.proxy import Proxy, ProxyScheme, Way
+from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, pool_of, without_pool
+from trotline.model.time import Seconds
+from trotline.processes.pool_keeper import PoolKeeper
+from trotline.rules import account_sessions, pool_names
+from trotline.rules.tagged_json import NotData
+from trotline.rules.task_fields import LONGEST_NAME
+
+POOL = "trotline_pool"
+"""The key of `request.meta`, and the attribute of a spider, that names a pool."""
+UNKNOWN = "proxy is unknown to this process"
+UNUSABLE = "proxy is of a kind that this process cannot use"
+NOWHERE = "it has no proxy pool, and proxies are set"
+_OWN_HANDLERS = ("scrapy.core.downloader.handlers.http.", "scrapy.core.downloader.handlers.http11.")
+
+
+def schemes(handlers: Mapping[str, Any]) -> frozenset[ProxyScheme]:
+    """The proxies that the download handlers of a project can use. Scrapy's own has no others than http://, as far as
+    pages over https are concerned; of another one it is not known, so it is tried."""
+    handler = handlers.get("https")
+    path = handler if isinstance(handler, str) else f"{getattr(handler, '__module__', '')}."
+    return frozenset((ProxyScheme.HTTP,)) if path.startswith(_OWN_HANDLERS) else frozenset(ProxyScheme)
+
+
+class Pools:
+    """Read from the file of the setting TROTLINE_PROXIES. `open` and `keep` run in the client's loop."""
+
+    def __init__(self, file: str, spider: Spider, own: str, usable: Collection[ProxyScheme]) -> None:
+        """`own`: the pool of requests that name none. SettingsError says what is wrong."""
+        self._book = proxy_pools.load(file)
+        self._usable = usable
+        self._keeper: PoolKeeper | None = None
+        self._seen: list[tuple[str, float]] | None = None
+        self._served: tuple[str, ...] = ("",)
+        self.chance = random.Random()  # noqa: S311 - spreads load
+        self.default = pool_names.of_unnamed(str(getattr(spider, POOL, "") or own), self._book.listed)
+        if why := pool_names.refusal(self.default, self._book.listed):
+            raise SettingsError(f"the spider {spider.name!r}: {why}")
+        if not self.default and self._book.proxied:
+            what, _ = pool_names.unnamed(f"the spider {spider.name!r}", self._book.listed)
+            pools = pool_names.listed(self._book.listed.pools)
+            raise SettingsError(what, hint=f'Set TROTLINE_POOL, to one of: {pools}. Without a proxy: "{NO_PROXY}".')
+        if self.default not in ("", NO_PROXY, *self.served):
+            raise SettingsError(
+                f"the proxies of the pool {self.default!r} cannot be used with Scrapy's own download handler",
+                hint="It connects to http:// proxies. For others set DOWNLOAD_HANDLERS to one that knows them; "
+                "API gateways are for Trotline's own workers.",
+            )
+
+    @property
+    def proxied(self) -> bool:
+        """Are there proxy pools? Then no request goes out directly by mistake."""
+        return self._book.proxied and self.default != NO_PROXY
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The pools whose tasks this process takes; "" are tasks without one."""
+        versions = [(pool.name, pool.version) for pool in self._book.pools()]
+        if versions != self._seen:
+            usable = (name for name in self._book.serves() if _can_use(self._book, name, self._usable))
+            self._seen, self._served = versions, ("", *usable)
+        return self._served
+
+    async def open(self, frontier: str) -> None:
+        self._keeper = PoolKeeper(self._book, await backends.open_proxy_pools(frontier))
+        await self._keeper.register()
+
+    async def keep(self) -> None:
+        """Until it is cancelled: notices changes of the file."""
+        if self._keeper is not None:
+            await self._keeper.keep()
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.close()
+
+    def name_of(self, request: Request) -> str:
+        """NotData: there is no such pool."""
+        given = request.meta.get(POOL)
+        if given is None:
+            # A proxy of the project's own: it is its business.
+            return NO_PROXY if request.meta.get("proxy") else self.default
+        if type(given) is not str or len(given) > LONGEST_NAME:
+            raise NotData(f"meta[{POOL!r}] is not the name of a pool")
+        if why := pool_names.refusal(given, self._book.listed):
+            raise NotData(why)
+        return given
+
+    def account(self, lease: Lease, state: bytes, asked_at: Seconds) -> tuple[Proxy | None, HeldAccount] | Snooze:
+        """The account of the lease, and its way out; Snooze: not by this process, or not yet."""
+        account = self._book.account(pool_of(lease.task.lane), lease.member)
+        if account is None:
+            return Snooze(1.0, "account is unknown to this process")
+        session = account_sessions.decoded(state, account.fingerprint)
+        proxy = self._book.proxy_id(account, session.moves, session.proxy)
+        way = self._book.proxy_of(account, session.moves, proxy) if proxy else None
+        held = HeldAccount(lease, account, session, proxy, asked_at)
+        if account.proxies == NO_PROXY:
+            return None, held
+        if isinstance(way, Proxy) and way.scheme in self._usable:
+            return way, held
+        return Snooze(5.0, "its account has no proxy at the moment")
+
+    def way(self, lease: Lease) -> Proxy | Snooze | None:
+        """None: directly, on purpose. Snooze: not by this process, or not yet."""
+        if not lease.member:
+            return self._into_pool(lease)
+        way = self._book.way(pool_of(lease.task.lane), lease.member, lease.task.lane)
+        if way is None:
+            return Snooze(1.0, UNKNOWN)
+        return way if isinstance(way, Proxy) and way.scheme in self._usable else Snooze(1.0, UNUSABLE)
+
+    def _into_pool(self, lease: Lease) -> Snooze | None:
+        """A task without a pool was put before proxies were set: it moves to the lane of its pool."""
+        task = lease.task
+        pool = task.pool if task.pool == NO_PROXY else self.default
+        if pool == NO_PROXY or (not pool and not self._book.proxied):
+            return None
+        if not pool:
+            return Snooze(5.0, NOWHERE)
+        lane = lane_of(without_pool(task.lane), pool)
+        return Snooze(0.0, "moved", msgspec.structs.replace(task, pool=pool, lane=lane))
+
+
+def _can_use(book: PoolBook, name: str, usable: Collection[ProxyScheme]) -> bool:
+    if is_account_pool(name):
+        proxies = book.proxies_of(name)
+        return proxies == NO_PROXY or _can_use(book, proxies, usable)
+    ways = (_way(book, name, member.id) for member in book.pool(name).members)
+    return any(isinstance(way, Proxy) and way.scheme in usable for way in ways)
+
+
+def _way(book: PoolBook, name: str, member: int) -> Way | None:
+    return book.way(name, member, "")

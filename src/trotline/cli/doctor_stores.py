@@ -1,0 +1,124 @@
+"""What `trotline doctor` checks of the places that are set: frontier, sink, inbox, and what servers say."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trotline.cli.doctor_check import Check, failed
+from trotline.cli.held_back_view import remedy
+from trotline.cli.options import wait_for
+from trotline.cli.text import count
+from trotline.config import backends
+from trotline.config.urls import public
+from trotline.errors import TrotlineError
+from trotline.rules import redaction
+
+if TYPE_CHECKING:
+    from trotline.model.inbox import InboxStatus
+    from trotline.model.job import Job
+
+_MOST_JOBS = 20
+"""Unfinished jobs that are looked at, the newest first."""
+
+
+def stores(frontier: str, sink: str, inbox: str) -> Iterator[Check]:
+    """Those that are set: without a spider, files of its name are not known."""
+    if frontier:
+        opened = _opens("frontier", frontier, _open_frontier)
+        yield opened
+        if opened.state == "ok":
+            yield from _notices(frontier)
+    if sink:
+        yield _opens("sink", sink, _open_sink)
+    if inbox:
+        yield _inbox(inbox)
+
+
+def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
+    """Open what is there. What is not there yet is not made: a check leaves no files behind."""
+    if backends.in_memory(url):
+        return Check(what=what, state="warn", found="in memory", advice="A run that is stopped cannot be resumed.")
+    if backends.is_missing(url):
+        return _can_be_made(what, url, Path(backends.local_path(url)))
+    try:
+        open_it(url)
+    except TrotlineError as error:
+        return failed(what, error)
+    return Check(what=what, state="ok", found=f"{public(url)} {'opens' if backends.is_local(url) else 'answers'}")
+
+
+def _inbox(url: str) -> Check:
+    from trotline.commands.inbox import opened_inbox
+
+    async def look() -> "InboxStatus":
+        async with opened_inbox(url) as inbox:
+            return await inbox.status()
+
+    try:
+        found = wait_for(look())
+    except TrotlineError as error:
+        return failed("inbox", error)
+    if not found.parked:
+        return Check(what="inbox", state="ok", found=f"{public(url)} answers, {count(found.waiting)} waiting")
+    why = f", the last one: {redaction.text(found.example.why)}" if found.example is not None else ""
+    return Check(
+        what="inbox",
+        state="warn",
+        found=f"{public(url)}: {count(found.parked)} parked{why}",
+        advice="Look at them with trotline inbox; repair the cause, then: trotline inbox --requeue",
+    )
+
+
+def _notices(url: str) -> Iterator[Check]:
+    try:
+        for notice in wait_for(backends.notices(url)):
+            yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
+        for job, held_back in wait_for(_missing(url)):
+            yield Check(what="job", state="warn", found=f"{job.id}: {held_back}", advice=remedy(held_back, job))
+    except TrotlineError as error:
+        # The second server of a frontier that has two.
+        yield failed("frontier", error)
+
+
+async def _missing(url: str) -> "list[tuple[Job, str]]":
+    """Unfinished jobs with tasks that their store has lost."""
+    if backends.in_memory(url) or backends.is_missing(url):
+        return []
+    jobs = await backends.open_jobs(url)
+    try:
+        unfinished = [job for job in await jobs.all() if job.ended_at is None]
+    finally:
+        await jobs.close()
+    found = []
+    for job in unfinished[-_MOST_JOBS:]:
+        opened = await backends.open_frontier(url, job)
+        try:
+            if missing := (await opened.console.progress()).missing:
+                found.append((job, missing))
+        finally:
+            await opened.close()
+    return found
+
+
+def _can_be_made(what: str, url: str, path: Path) -> Check:
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        advice = "Give another place, or change the folder's owner."
+        return Check(what=what, state="fail", found=f"{public(url)}: {folder} cannot be written", advice=advice)
+    return Check(what=what, state="ok", found=f"{public(url)} will be made by the first run")
+
+
+def _open_frontier(url: str) -> None:
+    async def look() -> None:
+        jobs = await backends.open_jobs(url)
+        try:
+            await jobs.all()
+        finally:
+            await jobs.close()
+
+    wait_for(look())
+
+
+def _open_sink(url: str) -> None:
+    wait_for(backends.check_sink(url))

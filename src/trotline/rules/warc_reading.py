@@ -1,0 +1,176 @@
+"""WARC records, read: what `rules.warc` wrote, or something else, which is `Bad`."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from isal import isal_zlib
+
+from trotline.model.answer import Answer
+from trotline.model.archive import ArchivedPage, ArchiveEntry, CaptureKind
+from trotline.model.time import Moment
+from trotline.rules.warc import END, ORIGINAL, First, digest_of
+
+LARGEST_RECORD = 256 * 1024 * 1024
+"""Bytes of a record that is read: more than any limit lets through, and an end for bombs."""
+_STEP = 16 * 1024
+
+
+class Bad(ValueError):
+    """Not a record that was written here."""
+
+
+class Record(NamedTuple):
+    """One record as it was read."""
+
+    fields: dict[str, str]
+    """Names in lower case."""
+    block: bytes
+
+
+def records(data: bytes) -> Iterator[tuple[int, int, Record]]:
+    """Offset, length and content of each record of a file; `Bad` where it is not one."""
+    at = 0
+    while at < len(data):
+        plain, length = _member(data, at)
+        yield at, length, _parsed(plain)
+        at += length
+
+
+def record(data: bytes) -> Record:
+    """The one record of these bytes; `Bad` if they are not one."""
+    plain, length = _member(data, 0)
+    if length != len(data):
+        raise Bad("it is shorter than its index says")
+    return _parsed(plain)
+
+
+def _member(data: bytes, at: int) -> tuple[bytes, int]:
+    """The first gzip member from there on, and its length."""
+    engine = isal_zlib.decompressobj(31)
+    found, fed, size = [], at, 0
+    while not engine.eof:
+        part = data[fed : fed + _STEP] if not engine.unconsumed_tail else engine.unconsumed_tail
+        if not part:
+            raise Bad("it ends in the middle of a record")
+        if not engine.unconsumed_tail:
+            fed += len(part)
+        try:
+            got = engine.decompress(part, LARGEST_RECORD)
+        except Exception as error:
+            # IsalError, which has no type for checkers, or ValueError.
+            raise Bad(f"it is not gzip: {error}") from error
+        found.append(got)
+        size += len(got)
+        if size >= LARGEST_RECORD:
+            raise Bad(f"a record of more than {LARGEST_RECORD} bytes")
+    return b"".join(found), fed - len(engine.unused_data) - at
+
+
+def _parsed(plain: bytes) -> Record:
+    head, mark, rest = plain.partition(END)
+    lines = head.split(b"\r\n")
+    if not mark or lines[0] not in (b"WARC/1.1", b"WARC/1.0"):
+        raise Bad("it is not a WARC record")
+    fields = dict(_pairs(lines[1:]))
+    try:
+        length = int(fields.get("content-length", ""))
+    except ValueError:
+        raise Bad("its Content-Length is not a number") from None
+    if length < 0 or len(rest) != length + len(END) or not rest.endswith(END):
+        raise Bad("its length is not what it says")
+    return Record(fields, rest[:length])
+
+
+def _pairs(lines: list[bytes]) -> list[tuple[str, str]]:
+    pairs = []
+    for line in lines:
+        name, mark, value = line.decode("utf-8", "replace").partition(":")
+        if mark:
+            pairs.append((name.strip().lower(), value.strip()))
+    return pairs
+
+
+def capture_of(record: Record) -> ArchiveEntry | None:
+    """The line of the index; None: it has none of its own (a request)."""
+    kind = record.fields.get("warc-type", "")
+    if kind not in ("response", "revisit", "resource"):
+        return None
+    about = about_of(record)
+    seen_at = about.get("seen_at")
+    status, headers, _ = _http(record.block) if kind != "resource" else (0, (), b"")
+    mime = record.fields.get("content-type", "")
+    if kind != "resource":
+        mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
+    return ArchiveEntry(
+        id=id_of(record),
+        url=record.fields.get("warc-target-uri", ""),
+        at=float(seen_at) if isinstance(seen_at, int | float) else _moment(record.fields.get("warc-date", "")),
+        kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,
+        status=status,
+        mime=mime.lower(),
+        digest=record.fields.get("warc-payload-digest", ""),
+        job=_text(about.get("job")),
+        route=_text(about.get("route")),
+        is_revisit=kind == "revisit",
+    )
+
+
+def about_of(record: Record) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(record.fields.get("warc-json-metadata", "{}"))
+    except (msgspec.DecodeError, RecursionError):
+        raise Bad("its metadata is not JSON") from None
+    return found if isinstance(found, dict) else {}
+
+
+def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None) -> ArchivedPage:
+    """`original`: of a revisit, the record with its body."""
+    if record.fields.get("warc-type") == "resource":
+        answer = Answer(url=entry.url, status=0, headers=(("content-type", entry.mime),), body=record.block)
+    else:
+        status, headers, body = _http(record.block)
+        if original is not None:
+            body = _http(original.block)[2]
+        kept = tuple((name.removeprefix(ORIGINAL), value) for name, value in headers[:-1])
+        answer = Answer(
+            url=entry.url, status=status, headers=kept, body=body, address=record.fields.get("warc-ip-address", "")
+        )
+    about = about_of(record)
+    return ArchivedPage(entry=entry, answer=answer, method=_text(about.get("method")) or "GET", about=about)
+
+
+def check_digest(page: ArchivedPage, record: Record) -> None:
+    """`Bad` if the body is not what its digest says. A changed byte is noticed without it, by the checksum of gzip."""
+    if digest_of(page.answer.body) != record.fields.get("warc-payload-digest"):
+        raise Bad("its body does not have the digest that was written with it")
+
+
+def refers_to(record: Record) -> First:
+    return First(record.fields.get("warc-refers-to-target-uri", ""), record.fields.get("warc-refers-to-date", ""))
+
+
+def _http(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+    head, mark, body = block.partition(END)
+    lines = head.split(b"\r\n")
+    words = lines[0].split(b" ", 2)
+    if not mark or len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        raise Bad("it has no HTTP response")
+    return int(words[1]), tuple(_pairs(lines[1:])), body
+
+
+def id_of(record: Record) -> str:
+    urn = record.fields.get("warc-record-id", "")
+    return urn.removeprefix("<urn:uuid:").removesuffix(">").replace("-", "")
+
+
+def _moment(date: str) -> Moment:
+    try:
+        return datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        raise Bad("its date is not one") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
