@@ -14,9 +14,9 @@ from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.scripts import LIBRARIES, Script
 
 MOST_LIBRARIES = 30
-"""Of all versions of Trotline on one server; beyond it the others are deleted. Whoever needs one loads it again."""
+"""Of all versions of Trotline on one server; beyond it the others are deleted, and a client that needs one loads it again."""
 _LOADS = 20
-"""A client that has to load libraries more often than this goes on without them: somebody keeps deleting them."""
+"""A client that has to load libraries more often than this goes on without them: they are deleted again and again."""
 _MISSING = "function not found"
 _REFUSED = "'fcall'"
 """In the errors of a server that does not know the command, and of one that does not allow it."""
