@@ -14,7 +14,7 @@ from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.scripts import LIBRARIES, Script
 
 MOST_LIBRARIES = 30
-"""Of all versions of Trotline on one server; beyond it the others are deleted, and a client that needs one loads it again."""
+"""Of all versions of Trotline on a server; beyond it the others are deleted. A client that needs one loads it again."""
 _LOADS = 20
 """A client that has to load libraries more often than this goes on without them: they are deleted again and again."""
 _MISSING = "function not found"
