@@ -1,32 +1,40 @@
 """What the PostgreSQL frontier costs its server, per task: CPU of all its processes, and bytes on the disk.
 
-    python -m bench.postgres_frontier [--tasks N] [--lanes M] [--workers W] [--build debian|wheel] [--pgbouncer]
-                                      [--statements]
+    python -m bench.postgres_frontier [--tasks N] [--lanes M] [--workers W] [--rounds R] [--build debian|wheel]
+                                      [--pgbouncer] [--statements] [--no-peers]
 
-Every put and settle is on the disk before it is answered. Beside it, with the same batches, the SQL of a plain job
-queue in the manner of River: no lanes, no pace, no duplicates. `--statements`: where the server's time goes.
+Every put and settle is on the disk before it is answered. In turn with it, each on a server of its own and with the
+same batches, two job queues without lanes and pace: the tables and statements of River (`river_queue.py`), and
+procrastinate by its API. `--statements`: where the server's time goes.
 """
 
 import argparse
 import asyncio
 import os
+import subprocess
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
-from bench.frontier_load import BATCH, HEADING, RULE, Cost, batches, line, measure, rules
+from bench.contenders import HERE, WORK, installed
+from bench.frontier_load import HEADING, RULE, Cost, batches, line, measure, rules
+from bench.river_queue import river_cost
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.frontier_url import parse
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
-from trotline.model import task_json
 from trotline.testing.clients import postgres_client
 from trotline.testing.postgres_server import BUILDS, DEBIAN, WHEEL, PostgresServer, pgbouncer, postgres
 
 GOAL = 143.0
 """Microseconds of the server's CPU per task."""
 SIZES = ((100_000, 1, 1), (100_000, 1_000, 1), (100_000, 10_000, 1))
+SLOW_PEER = 5_000
+"""Tasks of procrastinate: a job per call takes its time."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -66,59 +74,20 @@ async def cost(server: PostgresServer, url: str, count: int, lanes: int, workers
     return found
 
 
-_PLAIN = """
-CREATE TABLE plain_job (
-    id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'available', attempt smallint NOT NULL DEFAULT 0,
-    priority smallint NOT NULL, queue text NOT NULL DEFAULT 'default', created_at timestamptz NOT NULL DEFAULT now(),
-    scheduled_at timestamptz NOT NULL DEFAULT now(), attempted_at timestamptz, attempted_by text[],
-    finalized_at timestamptz, args bytea NOT NULL
-);
-CREATE INDEX ON plain_job (state, queue, priority, scheduled_at, id);
-CREATE INDEX ON plain_job (state, finalized_at) WHERE finalized_at IS NOT NULL
-"""
-_PUT = "INSERT INTO plain_job (priority, args) SELECT * FROM unnest($1::smallint[], $2::bytea[])"
-_FETCH = """
-WITH locked AS MATERIALIZED (
-    SELECT id FROM plain_job WHERE state = 'available' AND queue = 'default' AND scheduled_at <= now()
-    ORDER BY priority, scheduled_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-)
-UPDATE plain_job SET state = 'running', attempt = attempt + 1, attempted_at = now(), attempted_by = array['w']
-FROM locked WHERE plain_job.id = locked.id RETURNING plain_job.id, args
-"""
-_COMPLETE = "UPDATE plain_job SET state = 'completed', finalized_at = now() WHERE id = ANY($1::bigint[])"
-
-
-async def plain_cost(server: PostgresServer, count: int) -> Cost:
-    """A job queue as River's SQL has it, with the same batches."""
-    meter, db = ServerMeter(server), await asyncpg.connect(server.url)
-    await db.execute(_PLAIN)
-    ready = [
-        ([task.priority for task in batch], [task_json.encode(task) for task in batch])
-        for batch in batches(count, 1, time.time())
-    ]
+def procrastinate_cost(server: PostgresServer, count: int) -> Cost:
+    """procrastinate, by its API; leasing and settling are one figure."""
+    meter = ServerMeter(server)
+    program = [str(WORK / "venvs" / "procrastinate" / "bin" / "python"), str(HERE / "peers" / "procrastinate_tasks.py")]
+    environment = {**os.environ, "BENCH_POSTGRES": server.url}
     empty, started = meter.size(), meter.cpu()
-    for priorities, bodies in ready:
-        await db.execute(_PUT, priorities, bodies)
-    put, full = meter.cpu() - started, meter.size()
-    leasing = settling = 0.0
-    done = 0
-    while True:
-        begun = meter.cpu()
-        held = [rows for _ in range(16) if (rows := await db.fetch(_FETCH, BATCH))]
-        middle = meter.cpu()
-        for rows in held:
-            await db.execute(_COMPLETE, [row[0] for row in rows])
-        leasing, settling = leasing + middle - begun, settling + meter.cpu() - middle
-        done += sum(map(len, held))
-        if not held:
-            break
+    subprocess.run([*program, "put", str(count)], check=True, env=environment)
+    put, full, begun = meter.cpu() - started, meter.size(), meter.cpu()
+    subprocess.run([*program, "work"], check=True, env=environment, stderr=subprocess.DEVNULL)
+    worked, left = meter.cpu() - begun, meter.size()
+    done = asyncio.run(_value(server.url, "SELECT count(*) FROM procrastinate_jobs WHERE status = 'succeeded'"))
     assert done == count, f"{count} went in, {done} came out"
-    left = meter.size()
-    await db.close()
     micros = 1e6 / count
-    return Cost(
-        count, 0, 1, put * micros, leasing * micros, settling * micros, (full - empty) / count, (left - empty) / count
-    )
+    return Cost(count, 0, 1, put * micros, worked * micros, 0.0, (full - empty) / count, (left - empty) / count)
 
 
 async def statements(url: str) -> None:
@@ -139,9 +108,11 @@ def main() -> None:
     parser.add_argument("--tasks", type=int)
     parser.add_argument("--lanes", type=int)
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--build", choices=BUILDS, default=WHEEL)
     parser.add_argument("--pgbouncer", action="store_true")
     parser.add_argument("--statements", action="store_true")
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     given = parser.parse_args()
     sizes = SIZES
     if given.tasks or given.lanes or given.workers:
@@ -149,24 +120,44 @@ def main() -> None:
     settings = {"shared_buffers": "256MB", "max_wal_size": "4GB"}
     if given.statements:
         settings |= {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track_planning": "on"}
-    with ExitStack() as stack:
-        server = stack.enter_context(postgres(DEBIAN if given.pgbouncer else given.build, settings))
-        url = stack.enter_context(pgbouncer(server)) if given.pgbouncer else server.url
-        print(HEADING)
-        print(RULE)
-        print(line(asyncio.run(plain_cost(server, sizes[0][0]))), "plain queue", flush=True)
-        if given.statements:
-            asyncio.run(_execute(server.url, "CREATE EXTENSION pg_stat_statements"))
+    build = DEBIAN if given.pgbouncer else given.build
+    print(HEADING)
+    print(RULE)
+    for _ in range(given.rounds):
         for size in sizes:
-            print(line(asyncio.run(cost(server, url, *size))), flush=True)
-        if given.statements:
-            asyncio.run(statements(server.url))
+            with ExitStack() as stack:
+                server = stack.enter_context(postgres(build, settings))
+                url = stack.enter_context(pgbouncer(server)) if given.pgbouncer else server.url
+                if given.statements:
+                    asyncio.run(_value(server.url, "CREATE EXTENSION pg_stat_statements"))
+                print(line(asyncio.run(cost(server, url, *size))), flush=True)
+                if given.statements:
+                    asyncio.run(statements(server.url))
+        for name, peer in _peers(sizes[0][0]) if given.peers else ():
+            with postgres(build, settings) as server:
+                print(line(peer(server)), name, flush=True)
 
 
-async def _execute(url: str, text: str) -> None:
+def _peers(count: int) -> list[tuple[str, Callable[[PostgresServer], Cost]]]:
+    """Each on a server of its own, like the frontier."""
+
+    def river(server: PostgresServer, unique: bool) -> Cost:
+        return asyncio.run(river_cost(ServerMeter(server), server.url, count, unique=unique))
+
+    peers: list[tuple[str, Callable[[PostgresServer], Cost]]] = [
+        ("River", partial(river, unique=False)),
+        ("River, unique jobs", partial(river, unique=True)),
+    ]
+    if installed("requirements-procrastinate.txt"):
+        peers.append(("procrastinate", lambda server: procrastinate_cost(server, min(count, SLOW_PEER))))
+    return peers
+
+
+async def _value(url: str, text: str) -> Any:
     db = await asyncpg.connect(url)
-    await db.execute(text)
+    found = await db.fetchval(text)
     await db.close()
+    return found
 
 
 if __name__ == "__main__":

@@ -1,26 +1,23 @@
-"""Frontiers with a planted bug each, and benches to try them on."""
+"""Frontiers with a planted bug each; those of proxies and accounts: broken_pools.py."""
 
 import asyncio
 import itertools
-import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec.structs import replace
-from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
-from tests.contract.postgres_frontiers import WheelBench
 
-from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
+from trotline.model.job import Progress, State, WorkerView
 from trotline.model.lease import Admission, LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
-from trotline.model.proxy_pool import MemberResult, Pool, PoolRules
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
-from trotline.ports.frontier import DEAD_AFTER, DIRECT
-from trotline.ports.proxy_pools import ProxyPools
-from trotline.testing.frontier_contract import BRISK, Client
+from trotline.ports.frontier import DIRECT
+from trotline.testing.frontier_contract import Client
+
+numbers = itertools.count()
 
 
 class Broken:
@@ -46,7 +43,7 @@ class ChecksThenAdds(Broken):
             await asyncio.sleep(0)
             # The healthy frontier would notice the second one; under a name of its own it does not.
             self.common[task.fingerprint] = True
-            nonce = hash((task.fingerprint, len(self.common), next(_numbers)))
+            nonce = hash((task.fingerprint, len(self.common), next(numbers)))
             await self.healthy.put([replace(task, fingerprint=nonce)])
             answers.append(Admission.NEW)
         return answers
@@ -127,7 +124,7 @@ class ForgetsWhatIsDone(Broken):
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         answers = await self.healthy.put(tasks)
-        again = [replace(task, fingerprint=hash((task.fingerprint, next(_numbers)))) for task in tasks]
+        again = [replace(task, fingerprint=hash((task.fingerprint, next(numbers)))) for task in tasks]
         if Admission.DUPLICATE in answers:
             return await self.healthy.put(again)
         return answers
@@ -309,54 +306,6 @@ class DoesNotWaitForRobots(Broken):
         return answers
 
 
-class NamesNoMember(Broken):
-    """R1: the choice of a member is left to the worker."""
-
-    async def lease(
-        self,
-        worker: str,
-        limit: int,
-        wait: Seconds = 0.0,
-        pools: Sequence[str] = DIRECT,
-        routes: Sequence[str] | None = None,
-    ) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
-        return [replace(lease, member=0) for lease in leases]
-
-
-class LendsTwice(Broken):
-    """R2: a member is free again as soon as it went out, and so is its next lease."""
-
-    async def lease(
-        self,
-        worker: str,
-        limit: int,
-        wait: Seconds = 0.0,
-        pools: Sequence[str] = DIRECT,
-        routes: Sequence[str] | None = None,
-    ) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait, pools, routes)
-        self.common.setdefault("members", []).extend(lease.member for lease in leases)
-        if not leases and self.common["members"]:
-            return [replace(lease, member=self.common["members"][-1]) for lease in self.common["last"]]
-        self.common["last"] = leases
-        return leases
-
-
-class ServesEveryPool(Broken):
-    """R11: what the worker can serve is not asked."""
-
-    async def lease(
-        self,
-        worker: str,
-        limit: int,
-        wait: Seconds = 0.0,
-        pools: Sequence[str] = DIRECT,
-        routes: Sequence[str] | None = None,
-    ) -> list[Lease]:
-        return await self.healthy.lease(worker, limit, wait, ("", "datacenter", "isp"))
-
-
 class TakesEveryRoute(Broken):
     """F21: tasks of all routes are handed out, whichever the worker takes."""
 
@@ -386,103 +335,6 @@ class LooksAtTheHeadOnly(Broken):
         other = [lease for lease in leases if routes is not None and lease.task.route not in routes]
         await self.healthy.settle(worker, [Settlement(lease, Snooze(1.0, "another route")) for lease in other])
         return [lease for lease in leases if lease not in other]
-
-
-class AnyAccount(Broken):
-    """A2: the account in the name of a lane is not read."""
-
-    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
-        return await self.healthy.put([replace(task, lane=task.lane.partition("/")[0]) for task in tasks])
-
-
-class LeavesForTheSilent(Broken):
-    """A3: what a silent worker held comes back as if the worker had left."""
-
-    async def lease(
-        self,
-        worker: str,
-        limit: int,
-        wait: Seconds = 0.0,
-        pools: Sequence[str] = DIRECT,
-        routes: Sequence[str] | None = None,
-    ) -> list[Lease]:
-        for each in await self.healthy.workers():
-            if each.silent_for > DEAD_AFTER:
-                await self.healthy.leave(each.name)
-        return await self.healthy.lease(worker, limit, wait, pools, routes)
-
-
-class SavesWithoutALease(Broken):
-    """A5: sessions are kept by the client, and nobody asks for the lease."""
-
-    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
-        self.common[lease.member] = state
-        return True
-
-    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
-        return bytes(self.common.get(lease.member, b""))
-
-
-class Mistakes(Broken):
-    """The result of a visit is taken for another one."""
-
-    taken_for: ClassVar[dict[MemberResult, MemberResult]]
-
-    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        return await self.healthy.settle(
-            worker, [replace(each, member=self.taken_for.get(each.member, each.member)) for each in settlements]
-        )
-
-
-class ForgivesBans(Mistakes):
-    """R4, R5, R10: a ban is taken for a good answer."""
-
-    taken_for: ClassVar = {MemberResult.BLOCKED: MemberResult.GOOD}
-
-
-class ForgivesFaults(Mistakes):
-    """R6: a proxy that fails is as good as one that was not used."""
-
-    taken_for: ClassVar = {MemberResult.FAULT: MemberResult.UNUSED}
-
-
-class BansForFaults(Mistakes):
-    """R6: a proxy that fails is banned in one lane, instead of resting in all."""
-
-    taken_for: ClassVar = {MemberResult.FAULT: MemberResult.BLOCKED}
-
-
-class BrokenPools:
-    """Healthy pools in unhealthy hands."""
-
-    def __init__(self, healthy: ProxyPools) -> None:
-        self.healthy = healthy
-
-    def __getattr__(self, verb: str) -> Any:
-        return getattr(self.healthy, verb)
-
-
-class PoolsWithoutRules(BrokenPools):
-    """R3, R7, R9: intervals, holds and limits are ignored."""
-
-    async def register(self, pool: Pool) -> bool:
-        return await self.healthy.register(replace(pool, rules=PoolRules()))
-
-
-class PoolsThatOnlyGrow(BrokenPools):
-    """R8: a member that is gone from the list stays in the pool."""
-
-    async def register(self, pool: Pool) -> bool:
-        self.known = dict.fromkeys((*getattr(self, "known", ()), *pool.members))
-        return await self.healthy.register(replace(pool, members=tuple(self.known)))
-
-
-class PoolsOfAnyVersion(BrokenPools):
-    """R8: the last who registers wins."""
-
-    async def register(self, pool: Pool) -> bool:
-        await self.healthy.register(replace(pool, version=float(next(_numbers))))
-        return True
 
 
 class IgnoresChains(Broken):
@@ -516,9 +368,6 @@ class GoesOnAfterAFailure(Broken):
         )
 
 
-_numbers = itertools.count()
-
-
 def _costly(settlement: Settlement) -> Any:
     match settlement.outcome:
         case Snooze(wait=wait, why=why):
@@ -533,54 +382,3 @@ def _silent(settlement: Settlement) -> Any:
             return Bury("")
         case other:
             return other
-
-
-class BrokenBench(SqliteFileBench):
-    def __init__(self, bug: type[Broken]) -> None:
-        super().__init__()
-        self._bug = bug
-        self._common: dict[str, Any] = {}
-
-    def make(self, path: str, job: Job) -> Any:
-        return self._bug(super().make(path, job), self._common)
-
-
-class BrokenPoolsBench(SqliteFileBench):
-    def __init__(self, bug: type[BrokenPools]) -> None:
-        super().__init__()
-        self._bug = bug
-
-    async def proxy_pools(self) -> Any:
-        return self._bug(await super().proxy_pools())
-
-
-class ClientClockBench(SqliteFileBench):
-    """Every client lives by the wall clock of its own process, instead of the server's."""
-
-    def make(self, path: str, job: Job) -> Any:
-        began = time.time()
-        true_clock, self.clock = self.clock, lambda: true_clock() + time.time() - began  # type: ignore[assignment]
-        try:
-            return super().make(path, job)
-        finally:
-            self.clock = true_clock
-
-
-class BrokenMemoryBench(SqliteMemoryBench):
-    def __init__(self, bug: type[Broken]) -> None:
-        super().__init__()
-        self._bug = bug
-
-    async def open(self, rules: LaneRules = BRISK) -> Any:
-        self._client = self._bug(await super().open(rules), {})  # type: ignore[assignment]
-        return self._client
-
-
-class BrokenPostgresBench(WheelBench):
-    def __init__(self, bug: type[Broken]) -> None:
-        super().__init__(shared=True)
-        self._bug = bug
-        self._common: dict[str, Any] = {}
-
-    async def again(self) -> Any:
-        return self._bug(await super().again(), self._common)

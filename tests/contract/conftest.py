@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.postgres_servers import anywhere, everywhere, postgres_servers  # noqa: F401 - fixtures
+from tests.contract.queue_bench import place, queue  # noqa: F401 - fixtures
 
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.frontier import SqliteFrontier

@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.contract.broken_benches import (
+    BrokenBench,
+    BrokenMemoryBench,
+    BrokenPoolsBench,
+    BrokenPostgresBench,
+    ClientClockBench,
+)
 from tests.contract.broken_frontiers import (
     AnnouncesTheCancelled,
     AnnouncesToEverybody,
     AnswersBeforeWriting,
-    AnyAccount,
-    BansForFaults,
     Broken,
-    BrokenBench,
-    BrokenMemoryBench,
-    BrokenPools,
-    BrokenPoolsBench,
-    BrokenPostgresBench,
     BuriesWithoutReason,
     CancelsForEver,
     ChecksThenAdds,
-    ClientClockBench,
     CountsNoAttempts,
     CountsSnoozes,
     CountsStaleSettles,
@@ -33,8 +32,6 @@ from tests.contract.broken_frontiers import (
     DoesNotWaitForRobots,
     DrainsByPausing,
     ForgetsWhatIsDone,
-    ForgivesBans,
-    ForgivesFaults,
     GoesOnAfterAFailure,
     HidesLeasedTasks,
     IgnoresChains,
@@ -43,21 +40,28 @@ from tests.contract.broken_frontiers import (
     KeepsLanesByJob,
     LearnsNothing,
     LeasesTwice,
-    LeavesForTheSilent,
-    LendsTwice,
     LooksAtTheHeadOnly,
     LosesThePlace,
-    NamesNoMember,
     NeverWaits,
     OneQueueForAll,
+    RemembersWhatItRefused,
+    StartsAtOnce,
+    TakesEveryRoute,
+)
+from tests.contract.broken_pools import (
+    AnyAccount,
+    BansForFaults,
+    BrokenPools,
+    ForgivesBans,
+    ForgivesFaults,
+    LeavesForTheSilent,
+    LendsTwice,
+    NamesNoMember,
     PoolsOfAnyVersion,
     PoolsThatOnlyGrow,
     PoolsWithoutRules,
-    RemembersWhatItRefused,
     SavesWithoutALease,
     ServesEveryPool,
-    StartsAtOnce,
-    TakesEveryRoute,
 )
 from tests.contract.conftest import SqliteMemoryBench
 
@@ -344,6 +348,7 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
         for worker, life in (("first", Life(effects)), ("second", Life(1_000))):
             leases = await healthy.lease(worker, 10)
             tools: Any = SimpleNamespace(
+                job="",
                 validators=None,
                 frontier=Mortal(healthy, {"life": life}),
                 sink=Rows(rows, life),

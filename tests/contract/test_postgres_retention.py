@@ -101,6 +101,40 @@ async def test_of_a_year_exactly_the_expired_partitions_go(postgres_servers, tmp
     await sink.close()
 
 
+@pytest.mark.parametrize(
+    ("unit", "retire"),
+    [("day", "parquet"), ("day", "detach"), ("week", "drop"), ("week", "parquet"), ("month", "detach")],
+)
+async def test_days_weeks_and_months_expire_when_their_last_day_does(postgres_servers, tmp_path, unit, retire):
+    more = {"parquet": f"file:{tmp_path}"} if retire == "parquet" else {}
+    url = fresh(
+        postgres_servers.url(DEBIAN), visits=unit, keep="90d", history=unit, keep_history="90d", retire=retire, **more
+    )
+    sink = await a_year(url)
+    # So that the history has its partitions, too. Only those that the sink made for the real today are old yet.
+    empty = await sink.renew_partitions(NOW - YEAR * DAY)
+    made = {*await tables(url, "visits\\_2%"), *await tables(url, "history\\_2%")}
+    before = await rest(url, NOW - 90 * DAY)
+    everything = await rest(url, 0)
+
+    did = await sink.renew_partitions(NOW)
+
+    oldest = datetime.fromtimestamp(NOW - 90 * DAY, UTC).strftime("%Y%m%d")
+    expired = {name for name in made if name.rpartition("_")[2] <= oldest}
+    assert expired == {*did.retired}
+    assert len(made) > len(expired) > {"day": 500, "week": 70, "month": 15}[unit]
+    assert before == await rest(url, NOW - 90 * DAY)
+    left = await rest(url, 0)
+    if retire == "detach":
+        assert len(expired) + len(empty.retired) == len(await tables(url, "retired%"))
+    if retire == "parquet":
+        rows = [pq.read_table(path).num_rows for path in tmp_path.glob("*.parquet")]
+        assert len(expired) + len(empty.retired) == len(rows)
+        counted = [sum(count for _, count, _ in some) for some in (*everything, *left)]
+        assert sum(rows) == counted[0] + counted[1] - counted[2] - counted[3]
+    await sink.close()
+
+
 def _all_in_files(folder, retired, url):
     found = sorted(folder.glob("*.parquet"))
     assert len(retired) == len(found)
@@ -186,14 +220,14 @@ async def test_within_the_window_a_row_is_left_as_it_is_even_if_it_changed(postg
     url = fresh(postgres_servers.url(DEBIAN), window="1h")
     sink = PostgresSink(url)
     seen = []
-    for seen_at, price in ((1_000.0, 1), (4_600.0, 2), (4_600.5, 3), (5_000.0, 4), (500.0, 5)):
+    for seen_at, price in ((1_000.0, 1), (4_600.0, 2), (4_600.000_001, 3), (5_000.0, 4), (500.0, 5)):
         await sink.write([product("T1", seen_at=seen_at, price=price)])
         [(stored, at)] = await ask(
             url, "SELECT (data->>'price')::int, extract(epoch FROM seen_at)::float8 FROM {s}.records"
         )
         seen.append((stored, at))
-    # Exactly one hour later is not more than an hour.
-    assert [(1, 1_000.0), (1, 1_000.0), (3, 4_600.5), (3, 4_600.5), (3, 4_600.5)] == seen
+    # Exactly one hour later is not more than an hour; a microsecond later is.
+    assert [(1, 1_000.0), (1, 1_000.0), *[(3, 4_600.000_001)] * 3] == seen
     await sink.close()
 
 
@@ -219,5 +253,5 @@ def test_db_retention_says_what_the_next_retention_would_do(postgres_servers, mo
     assert "the next retention retires 13 partitions" in planned
     assert '"does":"drop"' in said("retention", "--json")
     assert "retired    visits_20300101_20300201" in said("maintain")
-    assert "the next retention retires nothing" in said("retention")
+    assert "the next retention retires nothing; the first to expire is visits_20301001_20301101" in said("retention")
     assert "history    " in said("status")

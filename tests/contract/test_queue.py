@@ -1,7 +1,6 @@
-"""The queue as a library: what it promises on every frontier."""
+"""The queue as a library: what it promises of tasks, on every frontier."""
 
 import asyncio
-import itertools
 import os
 import signal
 import subprocess
@@ -9,44 +8,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.contract.redis_servers import server
+from tests.contract.queue_bench import SITE, made, taken
 
-from trotline import LATER, SOON, LeaseLost, Queue, QueueTask, SyncQueue
+from trotline import LATER, SOON, LeaseLost, Queue, SyncQueue
 from trotline.commands import queue_leases
 from trotline.config import backends
 from trotline.errors import FrontierUnreachable, SettingsError
-from trotline.testing.redis_server import DEBIAN
-
-SITE = "https://shop.example"
-_numbers = itertools.count()
-
-
-@pytest.fixture(params=["sqlite", "redis"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path}/queue.db"
-    server(DEBIAN).command("FLUSHALL")
-    return server(DEBIAN).url
-
-
-def made(place: str, **more: object) -> Queue:
-    return Queue("shop", place, **{"pace": "500/s", "concurrency": 100, **more})  # type: ignore[arg-type]
-
-
-@pytest.fixture
-async def queue(place: str) -> AsyncIterator[Queue]:
-    async with made(place) as opened:
-        yield opened
-
-
-async def taken(queue: Queue) -> QueueTask:
-    task = await queue.lease(wait=5)
-    assert task is not None
-    return task
 
 
 async def test_each_url_is_worked_on_once_and_the_loop_ends_with_the_job(queue: Queue) -> None:
@@ -263,70 +233,6 @@ async def test_what_is_held_goes_back_when_a_user_leaves(place: str) -> None:
         assert again.attempt == 0
 
 
-async def test_consumers_wait_for_the_first_job_and_the_end_is_announced_once(place: str) -> None:
-    done: list[str] = []
-
-    async def work() -> bool:
-        async with made(place) as mine:
-            async for task in mine:
-                done.append(task.url)
-                await mine.done(task)
-            return await mine.announce_finish()
-
-    workers = [asyncio.create_task(work()) for _ in range(3)]
-    await asyncio.sleep(0.2)
-    async with made(place) as queue:
-        assert (await queue.stats()).admitted == 0
-        await queue.add_urls(f"{SITE}/{n}" for n in range(30))
-        await queue.seal()
-        announced = await asyncio.gather(*workers)
-
-    assert Counter(done) == {f"{SITE}/{n}": 1 for n in range(30)}
-    assert sum(announced) == 1
-
-
-async def test_a_consumer_waits_for_the_next_job_if_the_last_one_has_ended(
-    place: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with made(place) as first:
-        await first.add(f"{SITE}/1")
-        await first.seal()
-        async for task in first:
-            await first.done(task)
-
-    async def work() -> list[str]:
-        async with made(place) as mine:
-            met = []
-            async for task in mine:
-                met.append(task.url)
-                await mine.done(task)
-            return met
-
-    early = asyncio.create_task(work())
-    async with asyncio.timeout(20):
-        while "queue.waiting" not in caplog.text:  # noqa: ASYNC110 - a log has no event
-            await asyncio.sleep(0.02)
-    async with made(place) as producer:
-        await producer.add(f"{SITE}/1")
-        await producer.seal()
-        assert await early == [f"{SITE}/1"]
-    assert "shop-1 has ended; waiting for the next job" in caplog.text
-
-
-async def test_closing_a_queue_announces_nothing_and_one_program_that_asks_gets_true(place: str) -> None:
-    async with made(place) as last:
-        async with made(place) as first:
-            await first.add(f"{SITE}/1")
-            await first.seal()
-            async for task in first:
-                await first.done(task)
-        async with made(place, wait_for_job=False) as late:
-            assert [task.url async for task in late] == []
-            assert await late.announce_finish(), "also one that came after the end may ask"
-        await last.lease(wait=0)
-        assert not await last.announce_finish()
-
-
 async def test_a_task_whose_code_raises_counts_an_attempt_in_each_run_and_is_buried(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,38 +284,6 @@ async def test_a_program_that_is_stopped_or_lost_its_server_counts_no_attempt(
         assert (again.attempt, again.is_last_attempt) == (0, False)
 
 
-async def test_another_pace_than_that_of_the_job_is_named_with_both_values(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    place = f"sqlite:{tmp_path}/queue.db"
-    async with made(place, pace="2/s") as queue:
-        await queue.add(f"{SITE}/1")
-        async with made(place, pace="5/s"):
-            assert "pace 2/s (here 5/s)" in caplog.text
-
-
-async def test_producers_that_begin_together_share_one_job_and_the_next_one_is_new(place: str) -> None:
-    async def produce(number: int) -> str:
-        async with made(place) as mine:
-            await mine.add(f"{SITE}/{number}")
-            assert mine.job is not None
-            return mine.job.id
-
-    assert len(set(await asyncio.gather(*map(produce, range(5))))) == 1
-    async with made(place) as queue:
-        await queue.seal()
-        async for task in queue:
-            await queue.done(task)
-        first = queue.job
-    async with made(place, wait_for_job=False) as late:
-        assert [task.url async for task in late] == [], "the last job has ended"
-        assert (await late.stats()).done == 5
-        await late.add(f"{SITE}/1")
-        assert late.job is not None
-        assert first is not None
-        assert late.job.id != first.id
-
-
 async def test_what_cannot_be_added_is_named_with_its_reason(queue: Queue) -> None:
     with pytest.raises(ValueError, match="was not added: scheme"):
         await queue.add("ftp://shop.example/")
@@ -440,20 +314,6 @@ async def test_a_queue_that_is_not_open_and_a_server_that_is_not_there_say_so(tm
     with pytest.raises(FrontierUnreachable, match="cannot reach"):
         async with made("redis://127.0.0.1:1/0"):
             raise AssertionError("it was opened")
-
-
-async def test_a_spiders_job_is_not_taken_over(place: str) -> None:
-    from trotline.model.job import LaneRules
-
-    jobs = await backends.open_jobs(place)
-    await jobs.start("shop", LaneRules())
-    await jobs.close()
-    with pytest.raises(SettingsError, match="job of a spider"):
-        async with made(place):
-            raise AssertionError("it was opened")
-
-
-# Without an event loop
 
 
 def test_threads_share_a_queue_and_each_task_is_done_once(place: str) -> None:
@@ -507,62 +367,3 @@ def test_what_a_killed_process_held_is_done_by_another(place: str) -> None:
     )
     assert lost in second.stdout.split()
     assert sorted(second.stdout.split()) == sorted(f"{SITE}/{n}" for n in range(3))
-
-
-# For operators
-
-
-async def test_operators_see_a_queue_like_any_other_job(queue: Queue, place: str) -> None:
-    await queue.add_urls([f"{SITE}/held", f"{SITE}/dead"])
-    held = await taken(queue)
-    dead = await taken(queue)
-    await queue.bury(dead, "no price")
-
-    async def told(*words: str) -> str:
-        command = [sys.executable, "-m", "trotline.cli", *words, "--frontier", place]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        return (await process.communicate())[0].decode()
-
-    jobs, watch, graves, trace = await asyncio.gather(
-        told("jobs"), told("watch", "shop", "--once"), told("dead", "shop"), told("trace", held.url, "shop", "--json")
-    )
-    assert "shop-1" in jobs
-    assert "running" in jobs
-    assert "leased 1" in watch.replace("  ", " ")
-    assert "no price" in graves
-    assert '"state":"leased"' in trace.replace(" ", "")
-
-
-async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: Queue, place: str) -> None:
-    from trotline import Spider
-    from trotline.commands.open_job import open_job
-
-    await queue.add(f"{SITE}/1")
-    with pytest.raises(SettingsError, match="job of a queue"):
-        await open_job(place, Spider("shop"), "", fresh=False)
-
-
-# With an inbox
-
-
-async def test_a_queue_reads_an_inbox_and_ends_when_that_is_idle(place: str) -> None:
-    queue = server(DEBIAN)
-    queue.command("DEL", "wanted", "{wanted}:parked")
-    entries = [
-        f"{SITE}/1",
-        '{"url": "https://shop.example/2", "job_type": "product", "meta": {"n": 1}}',
-        "bad",
-        f"{SITE}/1",
-    ]
-    for entry in entries:
-        queue.command("LPUSH", "wanted", entry)
-    met = {}
-    async with made(place, inbox=f"{queue.url}?inbox=wanted&idle=1s") as mine:
-        async for task in mine:
-            met[task.url] = task.job_type
-            await mine.done(task)
-    assert met == {f"{SITE}/1": "task", f"{SITE}/2": "product"}
-    assert queue.command("LLEN", "wanted") == b":0\r\n"
-    assert queue.command("XLEN", "{wanted}:parked") == b":1\r\n"
-    with pytest.raises(SettingsError, match="not an inbox"):
-        made(place, inbox="sqlite:in.db")

@@ -147,3 +147,16 @@ async def test_an_archive_that_cannot_be_used_is_refused_before_any_page(tmp_pat
         assert said in ended.err
         assert "hidden-word" not in ended.err
     assert shop.visits == []
+
+
+@pytest.mark.slow("a run, and two that parse")
+async def test_a_reparse_says_why_records_are_not_valid_and_fails_if_nothing_is_parsed(tmp_path, shop):
+    await run(tmp_path, shop, "--archive", "file:pages")
+    (tmp_path / "keyless.py").write_text(SPIDER.replace('key="sku"', 'key="from"'))
+    told = await trotline(tmp_path, shop, "reparse", "keyless.py", "--dry-run", code=3)
+    assert f"records   0, {PRODUCTS} not valid" in told
+    assert f"reason  {PRODUCTS}: product: " in told
+    assert f"{shop.url}/p/" in told
+    (tmp_path / "renamed.py").write_text(SPIDER.replace("listing(", "shelf(").replace("product", "thing"))
+    told = await trotline(tmp_path, shop, "reparse", "renamed.py", "--dry-run", code=4)
+    assert "the spider has no route 'product' now" in told

@@ -221,13 +221,16 @@ def test_the_spiders_own_rule_merges_shows_splits_and_joins(tmp_path):
     # Another rule would merge everything again: it must be asked for.
     assert "another rule" in run(tmp_path, "shops", "--split", row[0])
 
-    assert "things     3 (+1)" in run(tmp_path, "shops.py", "--split", row[0])
+    split = run(tmp_path, "shops.py", "--split", row[0])
+    assert "things     3 (+1)" in split
+    assert "undo       trotline merge shops.py --same " in split
     assert "things     3, of 3 records" in run(tmp_path, "shops.py")
     a, b = (
         f"{one & (1 << 64) - 1:016x}" for (one,) in connection.execute("SELECT id FROM merge_sources WHERE key < '3'")
     )
     connection.close()
     assert "things     2 (-1)" in run(tmp_path, "shops.py", "--same", f"{a}-{b}")
+    assert f"no record that was merged has the id {'1' * 16}" in run(tmp_path, "shops.py", "--same", f"{'1' * 16}-{b}")
     assert "has a merge rule of its own: --by would not be used" in run(tmp_path, "shops.py", "--by", "text")
 
 
@@ -243,6 +246,25 @@ def test_what_cannot_be_merged_is_refused_with_the_remedy(tmp_path):
         (("x", "--source", "a/1"), "belongs to --split"),
     ):
         assert words in run(tmp_path, *args), args
+
+
+def test_the_review_list_shows_pages_and_never_rounds_a_similarity_up(tmp_path):
+    def record(site, title):
+        url = f"https://{site}.example/1"
+        return Record(kind="p", key="1", data={"title": title}, url=url, site=site, seen_at=1.0)
+
+    records = [record("a", "Espresso Machine EM 300 silver"), record("b", "EM-300 Espresso Machine")]
+    asyncio.run(store(tmp_path / "all.db", records))
+    sink = f"sqlite:{tmp_path / 'all.db'}"
+    merged = run(tmp_path, "--sink", sink)
+    assert f"review     1 pair to decide: trotline merge --sink {sink} --review" in merged
+    listed = run(tmp_path, "--sink", sink, "--review")
+    assert "similarity 0.79\n" in listed
+    assert "a/1  Espresso Machine EM 300 silver  https://a.example/1" in listed
+    pair = next(word for word in listed.split() if len(word) == 33)
+    assert f"undo       trotline merge --sink {sink} --different {pair}" in run(
+        tmp_path, "--sink", sink, "--same", pair
+    )
 
 
 async def _version(path):

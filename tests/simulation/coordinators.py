@@ -328,6 +328,9 @@ class _Hooks:
     async def conclude(self, job: Job) -> None:
         return
 
+    async def follow_up(self, job: Job, opened: OpenJob) -> None:
+        return
+
     async def maintain(self, now: Moment) -> None:
         return
 

@@ -26,7 +26,7 @@ from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.frontier_url import parse
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
 from trotline.adapters.postgres.pool import dial
-from trotline.errors import TrotlineError
+from trotline.errors import FrontierUnreachable, TrotlineError
 from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.testing.clients import postgres_client
@@ -65,19 +65,17 @@ def _thread() -> _Thread:
 
 
 @lru_cache
-def server() -> PostgresServer:
+def server(build: str) -> PostgresServer:
     """One for all crawls of this process."""
     running = ExitStack()
     # Not `atexit`: nobody calls that in the processes of a pool.
     Finalize(None, running.close, exitpriority=0)
-    return running.enter_context(postgres(WHEEL, {"fsync": "off", "max_connections": "300"}))
+    return running.enter_context(postgres(build, {"fsync": "off", "max_connections": "300"}))
 
 
-def simulate_postgres(
-    seed: int, *, temper: Temper | None = None, break_it: Callable[[Client], None] | None = None
-) -> Verdict:
+def simulate_postgres(seed: int, *, temper: Temper | None = None, build: str = WHEEL) -> Verdict:
     """Run one crawl."""
-    crawl = _PostgresCrawl(seed, temper or _PER_CALL, break_it)
+    crawl = _PostgresCrawl(seed, temper or _PER_CALL, build)
     try:
         return run_virtual(crawl.run())
     finally:
@@ -85,24 +83,23 @@ def simulate_postgres(
 
 
 class _PostgresCrawl(Crawl):
-    def __init__(self, seed: int, temper: Temper, break_it: Callable[[Client], None] | None) -> None:
+    def __init__(self, seed: int, temper: Temper, build: str) -> None:
         super().__init__(seed, temper, "", None)
         self.web = Web(seed, hosts=HOSTS)
         # As with every frontier that is a server: it may forget a page whose validator is kept elsewhere.
         self.spider = spider_for(self.web, f"{PACE:.0f}/s", conditional=False)
-        self._break_frontier = break_it
-        self._address = parse(f"{server().url}?schema=sim{os.getpid()}_{next(_numbers)}&prepare=yes")
+        self._address = parse(f"{server(build).url}?schema=sim{os.getpid()}_{next(_numbers)}&prepare=yes")
         self._job: Job | None = None
         self._wires: list[_Wire] = []
 
-    async def open_frontier(self) -> Client:
+    async def open_frontier(self) -> Any:
         jobs = PostgresJobs(self._database(_Wire(self._address)))
         self._job = await jobs.start(self.spider.name, self.spider.rules)
-        frontier = await self._open(_Wire(self._address))
+        frontier: Any = _Patient(await self._open(_Wire(self._address)))
         self._herald = asyncio.create_task(self._listen_for_the_end(frontier))
         return frontier
 
-    async def _listen_for_the_end(self, frontier: Client) -> None:
+    async def _listen_for_the_end(self, frontier: Any) -> None:
         """Somebody who asks all the time whether the end is to be told: a word that comes early is one too many."""
         while True:
             self.finishes += await frontier.announce_finish()
@@ -115,15 +112,13 @@ class _PostgresCrawl(Crawl):
         return revived
 
     def frontier_of(self, node: Node) -> Any:
-        return _Opening(self._open(_Wire(self._address, node, random.Random(self.chance.random()))))
+        return _Opening(lambda: self._open(_Wire(self._address, node, random.Random(self.chance.random()))))
 
     async def _open(self, wire: "_Wire") -> Client:
         assert self._job is not None, "open_frontier comes first"
         opened = await postgres_client(self._database(wire), self._job, rng=random.Random(self.chance.random()))
         own: Any = opened.opened.frontier
-        own._store.wakeups = _Deaf()
-        if self._break_frontier is not None:
-            self._break_frontier(opened)
+        own.store.wakeups = _Deaf()
         return opened
 
     def _database(self, wire: "_Wire") -> Database:
@@ -143,19 +138,43 @@ class _PostgresCrawl(Crawl):
         await connection.close()
 
 
-class _Opening:
-    """A frontier that is opened by its first call: a node has it before it can wait for anything."""
+class _Patient:
+    """The frontier of somebody who never dies: while a frozen node holds a lock, calls are repeated."""
 
-    generation = 0
-
-    def __init__(self, opening: Coroutine[Any, Any, Client]) -> None:
-        self._opening: asyncio.Task[Client] = asyncio.ensure_future(opening)
+    def __init__(self, frontier: Client) -> None:
+        self._frontier = frontier
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **options: Any) -> Any:
-            return await getattr(await asyncio.shield(self._opening), name)(*args, **options)
+            while True:
+                try:
+                    return await getattr(self._frontier, name)(*args, **options)
+                except FrontierUnreachable:
+                    await asyncio.sleep(0.5)
 
         return call
+
+
+class _Opening:
+    """A frontier that is opened by its first call: a node has it before it can wait for anything. A call whose opening
+    failed, because a reply was lost, is one that did not reach it; the next call opens it again."""
+
+    generation = 0
+
+    def __init__(self, open_it: Callable[[], Coroutine[Any, Any, Client]]) -> None:
+        self._open_it = open_it
+        self._opening: asyncio.Task[Client] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **options: Any) -> Any:
+            return await getattr(await self._opened(), name)(*args, **options)
+
+        return call
+
+    async def _opened(self) -> Client:
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.ensure_future(self._open_it())
+        return await asyncio.shield(self._opening)
 
 
 class _Wire:
@@ -168,6 +187,7 @@ class _Wire:
         self._free: list[_Link] = []
         self._all: list[_Link] = []
         self.broken = 0
+        self.direct = True
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator["_Link"]:
@@ -212,6 +232,8 @@ class _Link:
         self._node = node
         self._chance = chance
         self._used_at = 0.0
+        self._given_up = False
+        """A statement of it may still run."""
 
     async def execute(self, *args: Any) -> Any:
         return await self._call("execute", args)
@@ -226,7 +248,7 @@ class _Link:
         return await self._call("fetchval", args)
 
     def in_order(self) -> bool:
-        return not self._real.is_closed() and not self._real.is_in_transaction()
+        return not self._given_up and not self._real.is_closed() and not self._real.is_in_transaction()
 
     def terminate(self) -> None:
         _thread().loop.call_soon_threadsafe(self._real.terminate)
@@ -261,7 +283,7 @@ class _Link:
                 if answer.done():
                     raise
             if asyncio.get_running_loop().time() > until:
-                answer.cancel()
+                self._given_up = answer.cancel()
                 raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
             patience = 0.02
             await asyncio.sleep(0.1)
@@ -279,8 +301,12 @@ class _Deaf:
     async def listen(self, job: int, patience: Seconds) -> None:
         return
 
-    async def wait(self, seconds: Seconds) -> None:
+    async def wait(self, seconds: Seconds) -> bool:
         await asyncio.sleep(min(seconds, 1.0))
+        return True
+
+    def found(self) -> None:
+        return
 
     async def close(self) -> None:
         return

@@ -13,6 +13,7 @@ from trotline.cli.options import archive_option, examples, json_option, time_of,
 from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveEntry
+from trotline.rules.archive_urls import keep_of
 
 
 @click.group(
@@ -128,17 +129,21 @@ def verify(archive: str | None, as_json: bool) -> int:
 
 
 @command.command()
-@click.option("--older", required=True, metavar="TIME", help="Remove captures older than this: 90d, 12h.")
+@click.option("--older", metavar="TIME", help="Remove captures older than this: 90d, 12h.  [default: keep= of the URL]")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @archive_option
 @json_option
-def prune(older: str, dry_run: bool, archive: str | None, as_json: bool) -> None:
-    """Remove old captures: files whose newest capture is older go whole."""
+def prune(older: str | None, dry_run: bool, archive: str | None, as_json: bool) -> None:
+    """Remove old captures: files whose newest capture is older go whole. A coordinator does it by keep= of the URL."""
     import msgspec
 
     from trotline.commands.archive import prune
 
-    cut = wait_for(prune(archive_of(archive), time.time() - time_of("--older", older), dry_run=dry_run))
+    url = archive_of(archive)
+    age = time_of("--older", older) if older else keep_of(url)
+    if age is None:
+        raise click.UsageError("say how old: --older 90d, or keep=90d in the URL of the archive")
+    cut = wait_for(prune(url, time.time() - age, dry_run=dry_run))
     if as_json:
         click.echo(json_line({**msgspec.to_builtins(cut), "dry_run": dry_run}))
         return

@@ -9,6 +9,7 @@ import click
 
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
+    archive_option,
     examples,
     frontier_option,
     high_water_option,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from trotline.coordinator.parts import CoordinatorEvent
 
 _ALERTS = ("alert.raised", "alert.continues", "alert.undelivered", "alert.dropped")
-_ALARMS = (*_ALERTS, "job.trouble", "coordinator.trouble")
+_ALARMS = (*_ALERTS, "job.trouble", "job.merge_failed", "coordinator.trouble")
 _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 
 
@@ -46,6 +47,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @frontier_option
 @inbox_option
 @sink_option
+@archive_option
 @proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @high_water_option

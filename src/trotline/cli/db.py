@@ -5,10 +5,12 @@ import click
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import columns, count, json_line, safe, size
 from trotline.commands import db
-from trotline.model.schema import DIVIDE, KEEP, Retention, SchemaStatus
+from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention, SchemaStatus
 from trotline.model.time import iso
 
 _MIB = 1024 * 1024
+_SHOWN = 6
+"""Partitions that are kept: so many of the oldest and of the newest, if there are many."""
 
 
 @click.group(
@@ -75,20 +77,40 @@ def maintain(sink: str | None, as_json: bool) -> None:
 def plan_lines(found: Retention) -> list[str]:
     if not found.partitions:
         return ["there are no partitions yet; they are made by: trotline db upgrade, or by the first worker"]
+    kept = [one for one in found.partitions if one.does == KEEP]
+    hidden = _hidden(kept)
     rows = [("does", "partition", "rows", "size", "expires")]
     for one in found.partitions:
         expires = "never" if one.expires_at is None else iso(one.expires_at)[:10]
-        rows.append((one.does, one.name, f"about {count(one.rows)}", size(one.bytes), expires))
+        if one.name not in hidden:
+            rows.append((one.does, one.name, f"about {count(one.rows)}", size(one.bytes), expires))
     lines = columns(rows, right=(2, 3))
+    if hidden:
+        lines.append(f"keep    {len(hidden):,} more, between these; all of them: --json")
     ending = [one for one in found.partitions if one.does not in (KEEP, DIVIDE)]
     lines.append("")
+    if any(one.does == DIVIDE for one in found.partitions):
+        lines.append("divide: rows of times that had no partition get one each with the next maintenance")
     if not ending:
-        lines.append("the next retention retires nothing")
+        next_one = min(
+            (one for one in kept if one.expires_at is not None), key=lambda one: one.expires_at or 0.0, default=None
+        )
+        lines.append("the next retention retires nothing" + (f"; {_first_to_go(next_one)}" if next_one else ""))
     else:
         to = f" to {safe(found.parquet)}" if found.parquet else ""
         total = size(sum(one.bytes for one in ending))
         lines.append(f"the next retention retires {count(len(ending), 'partition')} ({total}): {ending[0].does}{to}")
     return lines
+
+
+def _hidden(kept: list[PartitionPlan]) -> set[str]:
+    """A year of days is hundreds of them: the oldest say when something happens, the newest how far it goes."""
+    groups = ([one.name for one in kept if one.table == table] for table in {one.table for one in kept})
+    return {name for group in groups if len(group) > 4 * _SHOWN for name in group[_SHOWN:-_SHOWN]}
+
+
+def _first_to_go(one: PartitionPlan) -> str:
+    return f"the first to expire is {one.name}, on {iso(one.expires_at or 0.0)[:10]}"
 
 
 def portrait(found: SchemaStatus) -> list[str]:

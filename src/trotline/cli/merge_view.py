@@ -1,5 +1,7 @@
 """What `trotline merge` prints."""
 
+import math
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,17 +9,25 @@ import msgspec
 
 from trotline.cli.text import count, json_line, safe, safe_url
 from trotline.commands.merge_decisions import pair_name
+from trotline.config.urls import public
 from trotline.model.merge import Review, SourceView, ThingView
 
 if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan, MergeReport
 
 _LONGEST = 90
+_MOST_UNDONE = 3
+"""Decisions of one command for which the way back is shown."""
 
 
 def progress(report: "MergeReport") -> str:
     speed = report.read / report.seconds if report.seconds else 0.0
     return f"{count(report.read, 'record')} read, {speed:,.0f}/s"
+
+
+def again(plan: "MergePlan", spider: str) -> str:
+    """The command, as it has to be typed once more."""
+    return f"trotline merge {spider}" if spider else f"trotline merge --sink {shlex.quote(public(plan.sink))}"
 
 
 def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
@@ -33,8 +43,10 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
     )
     lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
     if after.review:
-        again = f"trotline merge {spider}".rstrip()
-        lines.append(f"review     {count(after.review, 'pair')} to decide: {again} --review" + _sink_hint(plan, spider))
+        lines.append(f"review     {count(after.review, 'pair')} to decide: {again(plan, spider)} --review")
+    for verdict in report.decided[:_MOST_UNDONE]:
+        other = "different" if verdict.same else "same"
+        lines.append(f"undo       {again(plan, spider)} --{other} {pair_name(verdict.a, verdict.b)}")
     if report.without_text and report.read:
         fields = ", ".join(plan.rule.text)
         lines.append(
@@ -49,10 +61,6 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
     return lines
 
 
-def _sink_hint(plan: "MergePlan", spider: str) -> str:
-    return "" if spider else " --sink URL"
-
-
 def _grown(before: int, after: int) -> str:
     return f" ({after - before:+,})" if before and before != after else ""
 
@@ -62,7 +70,8 @@ def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int) -> list[
         return ["no pair is to be decided"]
     lines = []
     for pair in pairs:
-        lines.append(f"{pair_name(pair)}  similarity {pair.score:.2f}")
+        # Never rounded up: 0.7999 is for review because it is below 0.8.
+        lines.append(f"{pair_name(pair.a.id, pair.b.id)}  similarity {math.floor(pair.score * 100) / 100:.2f}")
         lines += [f"  {_source(one, plan.rule.text)}" for one in (pair.a, pair.b)]
     lines.append("")
     lines.append(
@@ -72,7 +81,7 @@ def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int) -> list[
 
 
 def pairs_json(pairs: Sequence[Review]) -> list[str]:
-    return [json_line({"pair": pair_name(pair), **msgspec.to_builtins(pair)}) for pair in pairs]
+    return [json_line({"pair": pair_name(pair.a.id, pair.b.id), **msgspec.to_builtins(pair)}) for pair in pairs]
 
 
 def portrait(thing: ThingView) -> list[str]:
@@ -91,4 +100,4 @@ def portrait(thing: ThingView) -> list[str]:
 def _source(source: SourceView, fields: Sequence[str]) -> str:
     data: dict[str, Any] = msgspec.json.decode(source.data) if source.data else {}
     text = next((value for name in fields if isinstance(value := data.get(name), str) and value), "")
-    return f"{safe(source.site)}/{safe(source.key)}  {safe(text, _LONGEST)}"
+    return f"{safe(source.site)}/{safe(source.key)}  {safe(text, _LONGEST)}  {safe_url(source.url)}".rstrip()

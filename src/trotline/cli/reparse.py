@@ -13,7 +13,8 @@ from trotline.cli.options import archive_option, examples, json_option, settings
 from trotline.cli.text import count, json_line, safe, safe_text, safe_url
 
 if TYPE_CHECKING:
-    from trotline.commands.reparse import ReparseReport
+    from trotline.commands.reparse import ReparsePlan, ReparseReport
+    from trotline.processes.reparse_child import ReparseCounts
     from trotline.rules.row_differences import Differences
 
 _SHOWN = 10
@@ -25,6 +26,7 @@ _SHOWN = 10
         "trotline reparse shop.py --job shop-3 --route product",
         "trotline reparse shop.py --since 7d --sink sqlite:new.db     into another database",
         "trotline reparse shop.py --archive s3://raw-pages/shop --processes 8",
+        "trotline reparse shop.py --share july --frontier redis://HOST/0      the same on every machine of a fleet",
     )
 )
 @click.argument("spider")
@@ -33,6 +35,8 @@ _SHOWN = 10
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
 @archive_option
 @click.option("--processes", type=int, metavar="N", help="Processes that parse.  [default: one per processor]")
+@click.option("--share", metavar="NAME", help="Share the work with every re-parse of this name on the frontier.")
+@click.option("--frontier", metavar="URL", help="Where a shared re-parse keeps what is to be done.")
 @json_option
 def command(
     spider: str,
@@ -40,6 +44,8 @@ def command(
     sink: str | None,
     archive: str | None,
     processes: int | None,
+    share: str | None,
+    frontier: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -54,13 +60,19 @@ def command(
 
     if processes is None and "processes" not in set_elsewhere(os.environ, Path.cwd()):
         processes = len(os.sched_getaffinity(0))
-    settings = settings_of(sink=sink, archive=archive, processes=processes)
+    if share and dry_run:
+        raise click.UsageError("--share writes as it goes, and --dry-run compares everything first: give one of them")
+    if frontier and not share:
+        raise click.UsageError("--frontier is for a shared re-parse: give --share NAME, too")
+    settings = settings_of(sink=sink, archive=archive, processes=processes, frontier=frontier)
     found = load(spider)
     route = given.get("route")
     if route and route not in found.routes:
         found.route(route)
     placed = settings.of(found.name)
     plan = ReparsePlan(ref=spider, settings=placed, query=query_of(**given), dry_run=dry_run)
+    if share:
+        return _share(plan, found.name, share, as_json=as_json)
     report = wait_for(reparse(plan, lambda report: None if as_json else _show(report)))
     if as_json:
         click.echo(json_line({**msgspec.to_builtins(report), "dry_run": dry_run}))
@@ -69,27 +81,55 @@ def command(
     else:
         more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
         click.echo(f"{count(report.written, 'record')} written{more}")
-    if not report.counts.pages:
+    if report.counts.failed or report.counts.rejects or report.refused:
+        return FINISHED_WITH_DEAD
+    return FINISHED if report.counts.read else EMPTY
+
+
+def _share(plan: "ReparsePlan", spider: str, name: str, *, as_json: bool) -> int:
+    from trotline.commands.reparse_shared import reparse_shared
+
+    report = wait_for(reparse_shared(plan, spider, name))
+    if as_json:
+        click.echo(json_line(msgspec.to_builtins(report)))
+    elif report.was_over:
+        click.echo(f"re-parse {safe(name, 80)} has ended: another name begins another one")
+    else:
+        _show_counts(report.counts)
+        more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
+        click.echo(f"{count(report.written, 'record')} written{more}")
+        click.echo(f"units     {count(report.units)} here, {count(report.done)} by all")
+        if report.dead:
+            click.echo(f"          {count(report.dead)} could not be read: trotline dead {report.job}")
+    if not report.done and not report.dead:
         return EMPTY
-    return FINISHED_WITH_DEAD if report.counts.failed else FINISHED
+    return FINISHED_WITH_DEAD if report.dead or report.counts.failed or report.counts.rejects else FINISHED
 
 
 def _show(report: "ReparseReport") -> None:
-    counts = report.counts
-    click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
-    for why, number in list(counts.not_read.items())[:_SHOWN]:
-        click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
-    for why, number in list(counts.failed.items())[:_SHOWN]:
-        named = ", ".join(safe_url(url) for url in counts.examples.get(why, ()))
-        click.echo(f"  failed  {count(number)}: {safe_text(why, 200)} ({named})")
-    if len(counts.failed) > _SHOWN:
-        click.echo(f"          and {len(counts.failed) - _SHOWN} other reasons: --json has all")
-    rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
-    click.echo(f"records   {count(counts.records)}{rejected}")
+    _show_counts(report.counts)
     if report.differences is None:
         click.echo("rows      cannot be compared: this sink's rows cannot be read")
     else:
         _show_differences(report.differences)
+
+
+def _show_counts(counts: "ReparseCounts") -> None:
+    click.echo(f"pages     {count(counts.read)} parsed of {count(counts.pages)}")
+    for why, number in list(counts.not_read.items())[:_SHOWN]:
+        click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
+    _show_reasons("failed", counts.failed, counts.examples)
+    rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
+    click.echo(f"records   {count(counts.records)}{rejected}")
+    _show_reasons("reason", counts.rejected, counts.examples)
+
+
+def _show_reasons(word: str, reasons: dict[str, int], examples: dict[str, list[str]]) -> None:
+    for why, number in list(reasons.items())[:_SHOWN]:
+        named = ", ".join(safe_url(url) for url in examples.get(why, ()))
+        click.echo(f"  {word}  {count(number)}: {safe_text(why, 200)} ({named})")
+    if len(reasons) > _SHOWN:
+        click.echo(f"          and {len(reasons) - _SHOWN} other reasons: --json has all")
 
 
 def _show_differences(found: "Differences") -> None:

@@ -39,9 +39,11 @@ from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules import merge_note
 from trotline.rules.field_coverage import coverage
 from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.merge_note import MergeNote
 from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.retry_tallies import RETRY_FACTS
@@ -70,6 +72,8 @@ class Look(msgspec.Struct, frozen=True):
     troubles: list[PoolTrouble] = []
     """Why tasks of lanes with a proxy pool wait."""
     crew: list[WorkerView] = []
+    merge: MergeNote | None = None
+    """What the merge after the job gave. None: there was none."""
     coverage_warnings: list[str] = []
     """Fields that are filled less often than in the last job."""
 
@@ -116,8 +120,14 @@ async def _closely(settings: "Settings", job: str) -> Look:
             lanes=lanes,
             reasons=await console.reasons(),
             troubles=troubles,
+            merge=await _merge(console),
             coverage_warnings=await coverage_warnings(look.progress.tallies, before),
         )
+
+
+async def _merge(console: "Console") -> MergeNote | None:
+    [note] = await console.read_notes([merge_note.NOTE])
+    return merge_note.decode(note.data) if note is not None else None
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -181,6 +191,8 @@ def portrait(look: Look) -> list[str]:
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     lines += [f"warning: {safe(text)}" for text in (*warnings(p.tallies), *look.coverage_warnings)]
+    if look.merge is not None:
+        lines += merge_lines(look.merge, look.target.name)
     if happened := {
         name: number
         for name, number in p.tallies.items()
@@ -199,6 +211,15 @@ def portrait(look: Look) -> list[str]:
         lines += ["", f"look at them: {same('dead', look.target.name)}"]
     if hint := go_on(look.target, p, look.workers):
         lines += ["", hint]
+    return lines
+
+
+def merge_lines(merge: MergeNote, spider: str) -> list[str]:
+    lines = [f"merged: {safe(merge.sentence, _LINE)}"]
+    if merge.error:
+        lines.append(f"try it: trotline merge {spider}")
+    elif merge.totals.review:
+        lines.append(f"decide: trotline merge {spider} --review")
     return lines
 
 
@@ -235,6 +256,7 @@ def facts(look: Look) -> dict[str, object]:
         "pool_troubles": look.troubles,
         "lanes": look.lanes,
         "reasons": look.reasons,
+        "merge": look.merge,
         "coverage": [{**msgspec.structs.asdict(each), "share": each.share} for each in coverage(p.tallies)],
         "warnings": [*warnings(p.tallies), *look.coverage_warnings],
     }

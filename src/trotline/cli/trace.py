@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
@@ -14,7 +15,7 @@ from trotline.cli.try_page import Aside
 from trotline.config.backends import is_local
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError, TrotlineError
-from trotline.model.queue_job import is_scrapy, routes
+from trotline.model.queue_job import is_scrapy
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -37,12 +38,20 @@ _WITHOUT_A_TERMINAL = 100
 @click.argument("url")
 @click.argument("job", required=False)
 @click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py, if it is in this folder]")
+@click.option("--route", "named", multiple=True, metavar="NAME", help="Of a queue: the job_type to look for.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to show.")
 @sink_option
 @frontier_option
 @json_option
 def command(
-    url: str, job: str | None, spider: str | None, limit: int, sink: str | None, frontier: str | None, as_json: bool
+    url: str,
+    job: str | None,
+    spider: str | None,
+    named: tuple[str, ...],
+    limit: int,
+    sink: str | None,
+    frontier: str | None,
+    as_json: bool,
 ) -> None:
     """Show the history of a URL: where it was found, each visit, what was stored, its state now or why it was refused.
 
@@ -70,7 +79,7 @@ def command(
         given_sink=sink or "",
         fleet=not is_local(target.frontier),
     )
-    facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))
+    facts, has_ledger, where = wait_for(_ask(url, target, where, found, named, job == target.job.id, limit))
     if as_json:
         click.echo(json_line(facts_of(facts, where.job)))
         return
@@ -111,15 +120,21 @@ def _version(file: str) -> str:
 
 
 async def _ask(
-    url: str, target: Target, where: "Where", spider: "Spider | None", alone: bool, limit: int
-) -> "tuple[Facts, bool]":
-    from trotline.commands.trace import ledger_at, trace
+    url: str,
+    target: Target,
+    where: "Where",
+    spider: "Spider | None",
+    named: tuple[str, ...],
+    alone: bool,
+    limit: int,
+) -> "tuple[Facts, bool, Where]":
+    from trotline.commands.trace import ledger_at, routes_seen, trace
     from trotline.rules.scrapy_identity import of_url
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
-        known = routes(target.job)
+        known = await routes_seen(target.job, console, named)
         more = of_url(url) if is_scrapy(target.job) else {}
         facts = await trace(
             url, target.job.id, console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit
         )
-        return facts, ledger is not None
+        return facts, ledger is not None, msgspec.structs.replace(where, routes=where.routes or known)

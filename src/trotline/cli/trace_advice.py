@@ -49,7 +49,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool = False
     """It is not the code that the job was started with."""
     routes: tuple[str, ...] = ()
-    """Of the spider."""
+    """Of the spider; of a queue, those that were looked for."""
     sink: str
     frontier: str = ""
     """As it was given on the command line."""
@@ -202,7 +202,10 @@ def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iter
         yield "Scrapy keeps no visits: this is its state now, as a plain GET request."
         return
     if is_queue(where.job):
-        yield f"A queue keeps no visits: this is its state now, as a task with job_type {ROUTE!r}."
+        looked = " or ".join(repr(safe(route, 60)) for route in where.routes or (ROUTE,))
+        yield f"A queue keeps no visits: this is its state now, as a task with job_type {looked}."
+        if story.fate is Fate.NEVER:
+            yield "Tasks with another job_type are found with --route NAME."
         return
     if not has_ledger:
         kept = "is not there" if keeps_visits(where.sink) else "keeps no visits"

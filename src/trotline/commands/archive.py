@@ -1,6 +1,7 @@
 """What `trotline archive` does, and what other commands need of an archive."""
 
 import asyncio
+import logging
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,8 +26,12 @@ from trotline.rules.backend_urls import path_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from typing import BinaryIO
 
     from trotline.ports.archive import Archive
+
+
+log = logging.getLogger("trotline.archive")
 
 
 async def check(url: str) -> None:
@@ -52,11 +57,18 @@ async def opened(url: str) -> "AsyncIterator[Archive]":
 @asynccontextmanager
 async def existing(url: str) -> "AsyncIterator[Archive]":
     """For commands that read: a folder that is not there is a typing error, and not an empty archive."""
-    folder = archive_urls.read(url).place if url and backends.is_local(url) else ""
-    if folder and not await asyncio.to_thread(Path(path_of(folder)).is_dir):
-        raise ArchiveError(f"{path_of(folder)} is not there", hint="Is the path right? It is that of --archive.")
+    if url and await _is_missing(url):
+        folder = path_of(archive_urls.read(url).place)
+        raise ArchiveError(f"{folder} is not there", hint="Is the path right? It is that of --archive.")
     async with opened(url) as archive:
         yield archive
+
+
+async def _is_missing(url: str) -> bool:
+    """A folder that is not on this machine."""
+    if not backends.is_local(url):
+        return False
+    return not await asyncio.to_thread(Path(path_of(archive_urls.read(url).place)).is_dir)
 
 
 async def entries(url: str, wanted: ArchiveQuery) -> list[ArchiveEntry]:
@@ -91,9 +103,20 @@ async def export(url: str, wanted: ArchiveQuery, file: Path) -> int:
     from trotline.rules import warc
 
     async with existing(url) as archive:
-        parts = [warc.encode(_capture(page), {}).data async for page in archive.pages(wanted)]
-    write_whole(file, lambda stream: sum(stream.write(part) for part in parts))
-    return len(parts)
+        pages, loop = archive.pages(wanted), asyncio.get_running_loop()
+
+        async def following() -> ArchivedPage | None:
+            return await anext(pages, None)
+
+        def write(stream: "BinaryIO") -> int:
+            # Page by page: an archive is larger than the memory.
+            number = 0
+            while page := asyncio.run_coroutine_threadsafe(following(), loop).result():
+                stream.write(warc.encode(_capture(page), {}).data)
+                number += 1
+            return number
+
+        return await asyncio.to_thread(write_whole, file, write)
 
 
 def _capture(page: ArchivedPage) -> Capture:
@@ -126,6 +149,16 @@ async def prune(url: str, before: Moment, *, dry_run: bool) -> ArchiveCut:
         if not dry_run:
             await archive.tidy(time.time())
         return await archive.prune(before, dry_run=dry_run)
+
+
+async def keep_to_retention(url: str, now: Moment) -> None:
+    """Remove what is older than `keep=` of the URL; without it nothing. A folder of another machine is left to it."""
+    keep = archive_urls.keep_of(url) if url else None
+    if keep is None or await _is_missing(url):
+        return
+    cut = await prune(url, now - keep, dry_run=False)
+    if cut.files:
+        log.info("archive.pruned %s captures in %s files, %s bytes", cut.captures, cut.files, cut.size)
 
 
 async def compact(url: str) -> int:

@@ -1,7 +1,6 @@
 """A coordinator for the fleet: the spiders that it schedules, seeds and watches."""
 
 import asyncio
-import logging
 import secrets
 import socket
 import time
@@ -12,8 +11,10 @@ from os import getpid
 import msgspec
 
 from trotline.commands import inbox
+from trotline.commands.archive import keep_to_retention
 from trotline.commands.feed import LoopClock, open_feed
-from trotline.commands.merge import MergePlan, merge
+from trotline.commands.merge import MergePlan
+from trotline.commands.merge_after import merged_after
 from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
@@ -26,17 +27,17 @@ from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.frontier_watch import FrontierWatch
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
-from trotline.errors import SettingsError, SinkError, TrotlineError
+from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import HIGH_WATER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
+from trotline.rules import merge_note
 from trotline.rules.known_pools import KnownPools
+from trotline.rules.merge_note import MergeNote
 from trotline.spider.spider import Spider
-
-log = logging.getLogger("trotline.coordinate")
 
 REPORT_EVERY = 50_000
 """Seeds between two reports."""
@@ -49,6 +50,8 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     spider: Spider
     frontier: str
     sink: str
+    archive: str = ""
+    """Empty: its pages are not archived, or that is not known here."""
 
     def config(self, during: str) -> SpiderConfig:
         return SpiderConfig(
@@ -87,7 +90,7 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
                 hint="Name each spider once: jobs and files are known by its name.",
             )
         frontier, sink = settings.frontier_of(spider.name), settings.sink_of(spider.name)
-        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink)
+        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive)
     return tuple(posts.values())
 
 
@@ -195,34 +198,29 @@ class SpiderHooks:
             await reading.until_idle()
 
     async def conclude(self, job: Job) -> None:
-        """Finish the rows; then merge them, if the spider has a rule for it."""
-        post = self._posts[job.spider]
-        async with _there(post.sink) as sink:
+        async with _there(self._posts[job.spider].sink) as sink:
             if sink is not None:
                 await sink.finish()
-        if sink is not None and post.spider.merging is not None:
-            await self._merge(
-                job, MergePlan(sink=post.sink, rule=post.spider.merging.rule, author=post.spider.merging.author)
-            )
 
-    async def _merge(self, job: Job, plan: MergePlan) -> None:
-        try:
-            # In a thread with a loop of its own: it computes for seconds, and the leader must show that it lives.
-            report = await asyncio.to_thread(lambda: asyncio.run(merge(plan)))
-        except SinkError:
-            # Like the rows themselves: the next check tries again.
-            raise
-        except TrotlineError as error:
-            # The job is finished all the same: its rows are stored, and `trotline merge` says more.
-            log.warning("job.merge_failed %s: %s", job.id, error.what)
-        else:
-            log.info("job.merged %s: %s things of %s records", job.id, report.after.things, report.after.sources)
+    async def follow_up(self, job: Job, opened: OpenJob) -> MergeNote | None:
+        post = self._posts[job.spider]
+        rule = post.spider.merging
+        if rule is None or backends.is_missing(post.sink):
+            return None
+        [before] = await opened.console.read_notes([merge_note.NOTE])
+        if before is not None:
+            return None
+        note = await merged_after(MergePlan(sink=post.sink, rule=rule.rule, author=rule.author))
+        await opened.console.write_note(merge_note.NOTE, merge_note.encode(note), 0)
+        return note
 
     async def maintain(self, now: Moment) -> None:
         for url in dict.fromkeys(post.sink for post in self._posts.values()):
             async with _there(url) as sink:
                 if sink is not None:
                     await sink.maintain(now)
+        for url in dict.fromkeys(post.archive for post in self._posts.values()):
+            await keep_to_retention(url, now)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import msgspec
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
-from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source
+from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source, Verdict
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
@@ -47,6 +47,8 @@ class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
     after: MergeTotals = MergeTotals()
     seconds: Seconds = 0.0
     dry_run: bool = False
+    decided: tuple[Verdict, ...] = ()
+    """What a person has just decided."""
 
 
 OnStep = Callable[[MergeReport], None]

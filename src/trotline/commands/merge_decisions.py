@@ -2,10 +2,12 @@
 
 import itertools
 
+import msgspec
+
 from trotline.commands.merge import MergePlan, MergeReport, merge
 from trotline.config import backends
 from trotline.errors import SettingsError
-from trotline.model.merge import Review, ThingView, Verdict
+from trotline.model.merge import Review, ThingView, Verdict, first_of, thing_id
 
 MOST_SPLIT = 200
 """Sources of a thing that can be split into all of them: each pair of them is remembered."""
@@ -61,27 +63,29 @@ async def decide(plan: MergePlan, verdicts: list[Verdict]) -> MergeReport:
                 "the things here were merged by another rule than this command names: it would merge all of them again",
                 hint="Give the options of that merge (--by, --prefer, ...), or the spider's file, as well.",
             )
+        known = {source.id for source in await store.sources({one for verdict in verdicts for one in verdict[:2]})}
+        for verdict in verdicts:
+            if unknown := [one for one in verdict[:2] if one not in known]:
+                raise SettingsError(
+                    f"no record that was merged has the id {thing_id(unknown[0])}",
+                    hint="Copy the pair from the list: --review. A pair is the ids of two records with a - between.",
+                )
         await store.decide(verdicts)
     finally:
         await store.close()
-    return await merge(plan)
+    return msgspec.structs.replace(await merge(plan), decided=tuple(verdicts))
 
 
 def pair_of(text: str) -> tuple[int, int]:
     """Two sources, as the review list names them; ValueError if it is no such name."""
-    a, _, b = text.partition("-")
-    low, high = sorted(_id(one) for one in (a, b))
+    try:
+        low, high = sorted(first_of(one) for one in text.split("-"))
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is not the name of a pair") from None
     if low == high:
         raise ValueError(f"{text!r} names one record twice")
     return low, high
 
 
-def pair_name(pair: Review) -> str:
-    return f"{pair.a.id & (1 << 64) - 1:016x}-{pair.b.id & (1 << 64) - 1:016x}"
-
-
-def _id(text: str) -> int:
-    if len(text) != 16:
-        raise ValueError(f"{text[:40]!r} is not the name of a pair")
-    number = int(text, 16)
-    return number - (1 << 64) if number >> 63 else number
+def pair_name(a: int, b: int) -> str:
+    return f"{thing_id(a)}-{thing_id(b)}"

@@ -1,13 +1,12 @@
 """Runs handlers over the archive: parse in processes, compare with the stored rows, write."""
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -17,8 +16,10 @@ from trotline.config.settings import Settings
 from trotline.errors import SinkRejects, TrotlineError
 from trotline.model.archive import ArchiveQuery, CaptureKind
 from trotline.model.record import Record
+from trotline.ports.sink import Sink
 from trotline.processes import reparse_child
 from trotline.processes.reparse_child import ReparseCounts, ReparseShare
+from trotline.processes.reparse_parser import Parser
 from trotline.rules import row_differences
 from trotline.rules.row_differences import Differences, Identity, Made
 
@@ -50,15 +51,12 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
         """It is there: every process opens it for itself."""
     with TemporaryDirectory(prefix="trotline-reparse-") as name:
         files = [_new(Path(name) / f"{part}.records") for part in range(settings.processes)]
-        counts = _total(await asyncio.gather(*(_run(plan, part, file) for part, file in enumerate(files))))
+        counts = total(await asyncio.gather(*(_run(plan, part, file) for part, file in enumerate(files))))
         if counts.trouble:
             raise TrotlineError(counts.trouble)
         with ExitStack() as stack:
             opened: list[BinaryIO] = [stack.enter_context(file.open("rb")) for file in files]
-            made: dict[Identity, Made] = {}
-            for number, file in enumerate(opened):
-                for at, record in reparse_child.read(file):
-                    row_differences.newest(made, record, (number, at))
+            made = newest(opened)
             report = ReparseReport(counts=counts, differences=_differences(settings.sink, made, opened))
             show(report)
             if plan.dry_run:
@@ -67,46 +65,46 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
             return msgspec.structs.replace(report, written=written, refused=refused)
 
 
+def newest(files: Sequence[BinaryIO]) -> dict[Identity, Made]:
+    made: dict[Identity, Made] = {}
+    for number, file in enumerate(files):
+        for at, record in reparse_child.read(file):
+            row_differences.newest(made, record, (number, at))
+    return made
+
+
 def _new(file: Path) -> Path:
     file.touch()
     return file
 
 
 async def _run(plan: ReparsePlan, part: int, file: Path) -> ReparseCounts:
-    share = ReparseShare(
+    parser = Parser()
+    try:
+        return await parser.parse(share_of(plan, file, part=part, parts=plan.settings.processes))
+    finally:
+        await parser.close()
+
+
+def share_of(plan: ReparsePlan, file: Path, **what: Any) -> ReparseShare:
+    return ReparseShare(
         ref=plan.ref,
         archive=plan.settings.archive,
         query=msgspec.structs.replace(plan.query, kind=CaptureKind.RESPONSE),
-        part=part,
-        parts=plan.settings.processes,
         memory=plan.settings.memory,
         out=str(file),
         dry_run=plan.dry_run,
+        **what,
     )
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "trotline.processes.reparse_child",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        said, _ = await child.communicate(msgspec.json.encode(share) + b"\n")
-    except BaseException:
-        child.kill()
-        await child.wait()
-        raise
-    try:
-        return msgspec.json.decode(said.rpartition(b"\n")[0].rpartition(b"\n")[2], type=ReparseCounts)
-    except msgspec.DecodeError:
-        return ReparseCounts(trouble=f"a process that parsed pages ended with exit code {child.returncode}")
 
 
-def _total(parts: list[ReparseCounts]) -> ReparseCounts:
-    not_read, failed, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
+def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
+    not_read, failed, rejected = Counter[str](), Counter[str](), Counter[str]()
+    examples = dict[str, list[str]]()
     for part in parts:
         not_read.update(part.not_read)
         failed.update(part.failed)
+        rejected.update(part.rejected)
         for why, urls in part.examples.items():
             examples[why] = [*examples.get(why, ()), *urls][: reparse_child.EXAMPLES]
     return ReparseCounts(
@@ -114,6 +112,7 @@ def _total(parts: list[ReparseCounts]) -> ReparseCounts:
         read=sum(part.read for part in parts),
         records=sum(part.records for part in parts),
         rejects=sum(part.rejects for part in parts),
+        rejected=dict(rejected.most_common()),
         not_read=dict(not_read.most_common()),
         failed=dict(failed.most_common()),
         examples=examples,
@@ -142,23 +141,28 @@ def _record(files: list[BinaryIO], made: Made) -> Record:
 
 
 async def _write(sink_url: str, made: dict[Identity, Made], files: list[BinaryIO]) -> tuple[int, int]:
-    """The newest record of each identity; how many were written, and how many the sink refuses."""
     sink = backends.open_sink(sink_url)
-    places = sorted(made.values(), key=lambda one: one.place)
-    written = refused = 0
     try:
         await sink.open()
-        for start in range(0, len(places), BATCH):
-            batch = [_record(files, one) for one in places[start : start + BATCH]]
-            while batch:
-                try:
-                    await sink.write(batch)
-                    written += len(batch)
-                    break
-                except SinkRejects as error:
-                    refused += len(error.rejected)
-                    batch = [record for place, record in enumerate(batch) if place not in error.rejected]
+        counts = await write(sink, made, files)
         await sink.finish()
     finally:
         await sink.close()
+    return counts
+
+
+async def write(sink: Sink, made: dict[Identity, Made], files: list[BinaryIO]) -> tuple[int, int]:
+    """The newest record of each identity; how many were written, and how many the sink refuses."""
+    places = sorted(made.values(), key=lambda one: one.place)
+    written = refused = 0
+    for start in range(0, len(places), BATCH):
+        batch = [_record(files, one) for one in places[start : start + BATCH]]
+        while batch:
+            try:
+                await sink.write(batch)
+                written += len(batch)
+                break
+            except SinkRejects as error:
+                refused += len(error.rejected)
+                batch = [record for place, record in enumerate(batch) if place not in error.rejected]
     return written, refused

@@ -7,8 +7,9 @@ import msgspec
 
 from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
-from trotline.model.job import Grave, LaneView, Progress, TaskStatus
+from trotline.model.job import Grave, Job, LaneView, Progress, TaskStatus
 from trotline.model.proxy_pool import lane_of, pool_of
+from trotline.model.queue_job import ROUTE, SOURCE
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
@@ -20,6 +21,8 @@ from trotline.rules.urls import LONGEST_TEXT, Address, Refusal, UrlRules, finger
 from trotline.spider.spider import Spider
 
 _GRAVES = 500
+_SEEN = 100
+"""Leases and graves that are looked at for the routes of a queue."""
 _ROWS = 200
 _VISITS = 1_000
 """Among which those of one job are looked for."""
@@ -34,6 +37,16 @@ async def ledger_at(sink_url: str) -> AsyncIterator[Ledger | None]:
     finally:
         if ledger is not None:
             await ledger.close()
+
+
+async def routes_seen(job: Job, console: Console, named: Sequence[str] = ()) -> tuple[str, ...]:
+    """The routes in which a task of a queue is looked for: identities belong to a route, and which ones a program
+    uses is known only from its tasks. `named`: by the user; they come first."""
+    if job.rules.source != SOURCE:
+        return ()
+    under_way = [each.route for each in await console.in_flight(_SEEN)]
+    graves = [grave.route for grave in await console.graves(limit=_SEEN)]
+    return tuple(dict.fromkeys([*named, ROUTE, *(route for route in (*under_way, *graves) if route)]))
 
 
 async def trace(

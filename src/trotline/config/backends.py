@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from trotline.adapters import parquet_table
 from trotline.errors import FrontierError, SettingsError, SinkError
 from trotline.ports.backend import Backend
 from trotline.rules import redaction
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.merge_store import MergeStore
+    from trotline.ports.object_store import ObjectStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
@@ -372,6 +374,22 @@ def open_archive(url: str, writer: str = "") -> Archive:
         raise SettingsError(f"{redaction.place(url)} is not an archive", hint=f"Write it as {archive_forms()}")
     with _installed(url):
         return offer.open(url, writer)
+
+
+def open_objects(url: str) -> ObjectStore:
+    """A place for files of any kind, where archives can be, too."""
+    offer = backend_of(url).archive
+    if offer is None or offer.objects is None:
+        raise SettingsError(f"{redaction.place(url)} is not a place for files", hint="Write it as s3://BUCKET/PREFIX")
+    with _installed(url):
+        try:
+            return offer.objects(url)
+        except ValueError as error:
+            raise SettingsError(f"{redaction.place(url)}: {error}", hint="Write it as s3://BUCKET/PREFIX") from error
+
+
+# Sinks write what has expired to such a place, and adapters do not know each other.
+parquet_table.use(open_objects)
 
 
 def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import contextlib
 from trotline.coordinator import job_gauges
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertWatch
+from trotline.coordinator.follow_up import FollowUp
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.last_job import last_tallies
 from trotline.coordinator.observer import Observation, Observer
@@ -63,6 +64,7 @@ class JobMonitor:
         """Jobs that were looked at for the last time: they are not announced, and would be tracked again."""
         self._draining: dict[str, asyncio.Task[None]] = {}
         """Jobs that have ended, while messages about them are delivered."""
+        self._follow_up = FollowUp(parts, self._emit, policy.seed_backoff)
         self._pools = PoolWatch(parts.open_proxy_pools) if parts.open_proxy_pools is not None else None
 
     def check_soon(self) -> None:
@@ -80,7 +82,7 @@ class JobMonitor:
 
     async def close(self) -> None:
         seeding = (tracked.seeding for tracked in self._tracked.values())
-        background = [self._retiring, *self._draining.values(), *seeding]
+        background = [self._retiring, *self._draining.values(), *self._follow_up.tasks, *seeding]
         tasks = [task for task in background if task is not None]
         for task in tasks:
             # Cancel all of them before the first await: that await may be cancelled itself.
@@ -94,7 +96,8 @@ class JobMonitor:
 
     async def _check_jobs(self) -> None:
         scheduled = await self._scheduled_job()
-        for job in await self._changed():
+        changed = await self._changed()
+        for job in changed:
             if job.announced and job.id in self._tracked:
                 await self._finished_elsewhere(self._tracked[job.id])
             elif job.cancelled_at is not None and job.id in self._cancelled:
@@ -104,6 +107,9 @@ class JobMonitor:
                 await self._track(job)
             elif job.id not in self._draining:
                 await self._deliver_leftovers(job)
+        if changed and changed[-1].announced:
+            # It may have ended while no coordinator ran, or the last one died while it merged.
+            self._follow(changed[-1])
         for tracked in list(self._tracked.values()):
             try:
                 await self._check_job(tracked, seeds=tracked.job.id == scheduled)
@@ -215,6 +221,7 @@ class JobMonitor:
             return
         if await tracked.opened.frontier.announce_finish():
             self._emit_finish("job.finished", tracked, progress)
+            self._follow(tracked.job)
             await self._untrack(tracked)
         else:
             await self._finished_elsewhere(tracked)
@@ -225,7 +232,12 @@ class JobMonitor:
         await tracked.alerts.check(observation, final=True)
         self._show(tracked, observation)
         self._emit_finish("job.over", tracked, observation.progress)
+        self._follow(tracked.job)
         await self._untrack(tracked)
+
+    def _follow(self, job: Job) -> None:
+        if not self._config.during:
+            self._follow_up.begin(job)
 
     def _emit_finish(self, event: str, tracked: TrackedJob, progress: Progress) -> None:
         text = f"{tracked.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"

@@ -19,6 +19,7 @@ from trotline.ports.clock import Clock
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.proxy_pools import ProxyPools
+from trotline.rules.merge_note import MergeNote
 from trotline.rules.metric_boards import JobBoard
 
 DAY: Seconds = 86400.0
@@ -65,6 +66,10 @@ class Hooks(Protocol):
 
     async def conclude(self, job: Job) -> None:
         """Finish the sink's work for a finished job, before the finish is announced."""
+        ...
+
+    async def follow_up(self, job: Job, opened: OpenJob) -> MergeNote | None:
+        """Merge the records of a finished job. None: it has no rule, or it was done already. Idempotent."""
         ...
 
     async def maintain(self, now: Moment) -> None:

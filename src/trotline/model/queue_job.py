@@ -31,8 +31,3 @@ def made_by(rules: LaneRules) -> str:
 def own_program(job: Job) -> str:
     """What works on the job, for texts that say how it goes on."""
     return f"scrapy crawl {job.spider}" if is_scrapy(job) else f"the program that works on the queue {job.spider!r}"
-
-
-def routes(job: Job) -> tuple[str, ...]:
-    """The routes that are known without the code that works on the job."""
-    return (ROUTE,) if job.rules.source == SOURCE else ()

@@ -39,8 +39,14 @@ class Archive(Protocol):
         """`ArchiveDamaged` if it is not what was written."""
         ...
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
-        """As `entries` and `read`, file by file. `parts`: readers that share the work; each capture is read by one."""
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        """Pieces that can be read by themselves, on any machine: together they have all that fits now. The first ones
+        should be read soon."""
+        ...
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
+        """As `entries` and `read`, piece by piece, of all units or of one. `parts`: readers that share the work; each
+        capture is read by one."""
         ...
 
     async def check(self) -> ArchiveCheck:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.merge_store import MergeStore
+    from trotline.ports.object_store import ObjectStore
     from trotline.ports.outbox import Outbox
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
@@ -173,6 +174,8 @@ class ArchiveOffer(msgspec.Struct, frozen=True, kw_only=True):
     """The URL in its one form; ValueError says what else would work."""
     open: Callable[[str, str], Archive]
     """URL, and the name of the process that writes. Nothing is sent yet."""
+    objects: Callable[[str], ObjectStore] | None = None
+    """The place itself, for other files than those of an archive. Nothing is sent yet."""
 
 
 class Backend(msgspec.Struct, frozen=True, kw_only=True):

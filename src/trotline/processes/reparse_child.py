@@ -1,11 +1,12 @@
-"""A process that parses its share of an archive. Its parent gives it a job on standard input, and reads what it found
-from a file."""
+"""A process that parses shares of an archive. Its parent gives it one after the other on standard input, and reads what
+it found from a file."""
 
 import asyncio
 import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +14,7 @@ import msgspec
 
 from trotline.config import backends
 from trotline.config.spider_loader import load
-from trotline.errors import TrotlineError
+from trotline.errors import ArchiveDamaged, TrotlineError
 from trotline.model.archive import ArchiveQuery
 from trotline.model.record import Record
 from trotline.processes import memory_limits
@@ -32,8 +33,10 @@ class ReparseShare(msgspec.Struct, frozen=True, kw_only=True):
     ref: str
     archive: str
     query: ArchiveQuery
-    part: int
-    parts: int
+    part: int = 0
+    parts: int = 1
+    unit: str = ""
+    """One unit of the archive; empty: all of them."""
     memory: int
     out: str
     """The file for its records."""
@@ -47,72 +50,96 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     records: int = 0
     rejects: int = 0
+    rejected: dict[str, int] = {}
+    """Why records are not valid; `examples` has pages of each reason, as for `failed`."""
     not_read: dict[str, int] = {}
     failed: dict[str, int] = {}
     examples: dict[str, list[str]] = {}
     trouble: str = ""
     """Why it could not go on."""
+    lasting: bool = False
+    """Another try would not help."""
 
 
 class _Tally:
     def __init__(self) -> None:
         self.pages = self.read = self.records = self.rejects = 0
-        self.not_read, self.failed = Counter[str](), Counter[str]()
+        self.not_read, self.failed, self.rejected = Counter[str](), Counter[str](), Counter[str]()
         self.examples: dict[str, list[str]] = {}
 
     def fail(self, why: str, url: str) -> None:
         self.failed[why] += 1
+        self._name(why, url)
+
+    def reject(self, why: str, url: str) -> None:
+        self.rejects += 1
+        self.rejected[why] += 1
+        self._name(why, url)
+
+    def _name(self, why: str, url: str) -> None:
         named = self.examples.setdefault(why, [])
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
 
-    def counts(self, trouble: str = "") -> ReparseCounts:
+    def counts(self, trouble: str = "", *, lasting: bool = False) -> ReparseCounts:
         return ReparseCounts(
             pages=self.pages,
             read=self.read,
             records=self.records,
             rejects=self.rejects,
+            rejected=dict(self.rejected),
             not_read=dict(self.not_read),
             failed=dict(self.failed),
             examples=self.examples,
             trouble=redaction.text(trouble),
+            lasting=lasting,
         )
 
 
 def main() -> int:
-    share = msgspec.json.decode(sys.stdin.buffer.readline(), type=ReparseShare)
-    memory_limits.cap(share.memory)
-    tally, trouble = _Tally(), ""
-    try:
-        with Path(share.out).open("wb") as out:
-            asyncio.run(_parse(share, tally, out))
-    except TrotlineError as error:
-        trouble = f"{error.what}. {error.hint}"
-    sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
+    memory_limits.tune()
+    for line in sys.stdin.buffer:
+        share = msgspec.json.decode(line, type=ReparseShare)
+        memory_limits.cap(share.memory)
+        tally, trouble, lasting = _Tally(), "", False
+        try:
+            with Path(share.out).open("wb") as out:
+                asyncio.run(_parse(share, tally, out))
+        except TrotlineError as error:
+            trouble, lasting = f"{error.what}. {error.hint}", isinstance(error, ArchiveDamaged)
+        sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble, lasting=lasting)) + b"\n")
+        sys.stdout.buffer.flush()
     return 0
 
 
 async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
-    reparse = Reparse(load(share.ref))
+    reparse = _reparse(share.ref, any_spider=bool(share.query.job))
     archive = backends.open_archive(share.archive, f"reparse-{share.part}")
-    async for page in archive.pages(share.query, share.part, share.parts):
-        tally.pages += 1
-        try:
-            got, kept = await reparse.read(page)
-        except NotRead as error:
-            tally.not_read[str(error)] += 1
-        except HandlerFailed as failed:
-            tally.fail(failed.group, page.entry.url)
-        except TimeoutError:
-            tally.fail("an async handler took too long", page.entry.url)
-        else:
-            tally.read += 1
-            tally.records += len(got.records)
-            tally.rejects += len(got.rejects)
-            write(out, got.records)
-            if kept and not share.dry_run:
-                await archive.write([kept_of(page, one) for one in kept])
+    with reparse.interruptible():
+        async for page in archive.pages(share.query, share.part, share.parts, share.unit):
+            tally.pages += 1
+            try:
+                got, kept = await reparse.read(page)
+            except NotRead as error:
+                tally.not_read[str(error)] += 1
+            except HandlerFailed as failed:
+                tally.fail(failed.group, page.entry.url)
+            except TimeoutError:
+                tally.fail("an async handler took too long", page.entry.url)
+            else:
+                tally.read += 1
+                tally.records += len(got.records)
+                for one in got.rejects:
+                    tally.reject(f"{one.kind}: {one.why}", page.entry.url)
+                write(out, got.records)
+                if kept and not share.dry_run:
+                    await archive.write([kept_of(page, one) for one in kept])
     await archive.close()
+
+
+@lru_cache(maxsize=1)
+def _reparse(ref: str, *, any_spider: bool) -> Reparse:
+    return Reparse(load(ref), any_spider=any_spider)
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -1,4 +1,4 @@
-"""URLs of archives: `file:FOLDER?roll=256MiB`, `s3://BUCKET/PREFIX?endpoint=http://HOST:PORT`."""
+"""URLs of archives: `file:FOLDER?roll=256MiB&keep=90d`, `s3://BUCKET/PREFIX?endpoint=http://HOST:PORT`."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,8 @@ from trotline.model.time import Seconds, seconds
 
 LEAST_ROLL, MOST_ROLL = MIB, 1024 * MIB
 _SIZE = re.compile(r"(\d{1,4})(MiB|GiB)")
-COMMON = frozenset({"roll", "roll_time"})
+COMMON = frozenset({"roll", "roll_time", "keep"})
+LEAST_KEEP: Seconds = 3600.0
 
 
 class ArchiveUrl(NamedTuple):
@@ -20,6 +21,8 @@ class ArchiveUrl(NamedTuple):
     roll_size: int | None
     """None: the default."""
     roll_time: Seconds | None
+    keep: Seconds | None = None
+    """How long captures are kept; None: for ever."""
 
 
 def read(url: str, known: Collection[str] = ()) -> ArchiveUrl:
@@ -29,7 +32,25 @@ def read(url: str, known: Collection[str] = ()) -> ArchiveUrl:
     names = sorted({*COMMON, *known})
     if odd := next((name for name in options if name not in names), None):
         raise ValueError(f"{odd!r} is not an option of an archive; there are {', '.join(names)}")
-    return ArchiveUrl(place, options, _size(options.get("roll")), _time(options.get("roll_time")))
+    keep = _keep(options.get("keep"))
+    return ArchiveUrl(place, options, _size(options.get("roll")), _time(options.get("roll_time")), keep)
+
+
+def keep_of(url: str) -> Seconds | None:
+    """How long captures are kept, of a URL that was read before: also of archives of other packages."""
+    return _keep(dict(parse_qsl(url.partition("?")[2])).get("keep"))
+
+
+def _keep(text: str | None) -> Seconds | None:
+    if text is None:
+        return None
+    try:
+        found = seconds(text)
+    except ValueError:
+        found = 0.0
+    if found < LEAST_KEEP:
+        raise ValueError(f"keep={text} is not a time of an hour or more, like 90d")
+    return found
 
 
 def _size(text: str | None) -> int | None:

@@ -38,6 +38,14 @@ def records(data: bytes) -> Iterator[tuple[int, int, Record]]:
         at += length
 
 
+def record(data: bytes) -> Record:
+    """The one record of these bytes; `Bad` if they are not one."""
+    plain, length = _member(data, 0)
+    if length != len(data):
+        raise Bad("it is shorter than its index says")
+    return _parsed(plain)
+
+
 def _member(data: bytes, at: int) -> tuple[bytes, int]:
     """The first gzip member from there on, and its length."""
     engine = isal_zlib.decompressobj(31)
@@ -96,7 +104,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     if kind != "resource":
         mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
     return ArchiveEntry(
-        id=_digits(record.fields.get("warc-record-id", "")),
+        id=id_of(record),
         url=record.fields.get("warc-target-uri", ""),
         at=float(seen_at) if isinstance(seen_at, int | float) else _moment(record.fields.get("warc-date", "")),
         kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,
@@ -118,7 +126,7 @@ def about_of(record: Record) -> dict[str, Any]:
 
 
 def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None) -> ArchivedPage:
-    """`original`: of a revisit, the record with its body. `Bad` if the body is not what the digest says."""
+    """`original`: of a revisit, the record with its body."""
     if record.fields.get("warc-type") == "resource":
         answer = Answer(url=entry.url, status=0, headers=(("content-type", entry.mime),), body=record.block)
     else:
@@ -129,10 +137,17 @@ def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None)
         answer = Answer(
             url=entry.url, status=status, headers=kept, body=body, address=record.fields.get("warc-ip-address", "")
         )
-    if digest_of(answer.body) != record.fields.get("warc-payload-digest"):
-        raise Bad("its body does not have the digest that was written with it")
     about = about_of(record)
     return ArchivedPage(entry=entry, answer=answer, method=_text(about.get("method")) or "GET", about=about)
+
+
+def check_digest(page: ArchivedPage, record: Record) -> None:
+    """`Bad` if the body is not what its digest says. A changed byte is noticed without it, by the checksum of gzip."""
+    written = record.fields.get("warc-payload-digest", "")
+    if not written.startswith("sha256:"):
+        raise Bad("it has no digest that is checked here (sha256): another program wrote it")
+    if digest_of(page.answer.body) != written:
+        raise Bad("its body does not have the digest that was written with it")
 
 
 def refers_to(record: Record) -> First:
@@ -148,7 +163,8 @@ def _http(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
     return int(words[1]), tuple(_pairs(lines[1:])), body
 
 
-def _digits(urn: str) -> str:
+def id_of(record: Record) -> str:
+    urn = record.fields.get("warc-record-id", "")
     return urn.removeprefix("<urn:uuid:").removesuffix(">").replace("-", "")
 
 

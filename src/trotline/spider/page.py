@@ -234,13 +234,16 @@ class Page:
         name, usual, usual_pool = self._target(to)
         return Follow(
             route=name,
-            urls=self.links(query),
+            urls=self._followed(query),
             priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
             pool=usual_pool if pool is None else checked("pool of follow", pool, PLAIN["pool"]),
             meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
             chain="" if chain is None else checked("chain of follow", chain, PLAIN["chain"]),
             query=query,
         )
+
+    def _followed(self, query: str) -> list[str]:
+        return self.links(query)
 
     def task(self, href: str, to: "Route | str | None" = None, **fields: Unpack[Draft]) -> Task:
         """One task, its URL relative to this page, for this route or the route `to`."""

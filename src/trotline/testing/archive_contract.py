@@ -175,6 +175,31 @@ class ArchiveContract:
         parts = [[page async for page in place().pages(ALL, part, 3)] for part in range(3)]
         assert sorted(page.entry.id for part in parts for page in part) == [f"{n:032x}" for n in range(1, 13)]
 
+    async def test_units_have_everything_and_are_read_alone(self, place: Place) -> None:
+        """A4: what is rolled, what is not, and what is rolled after it was listed."""
+        body = b"the same body " * 100
+        first, second = place(), place()
+        await first.write([capture(number, body=body) for number in range(1, 5)])
+        await first.close()
+        await second.write([capture(number, body=body) for number in range(5, 9)])
+        units = await place().units(ALL)
+        assert len(units) == 2
+        for _ in range(2):
+            pages = [page for unit in units async for page in place().pages(ALL, unit=unit)]
+            assert sorted(page.entry.id for page in pages) == [f"{n:032x}" for n in range(1, 9)]
+            assert {page.answer.body for page in pages} == {body}
+            await second.close()
+
+    async def test_a_part_has_the_bodies_that_its_revisits_refer_to(self, place: Place) -> None:
+        """A3"""
+        body = b"the same body " * 100
+        writer = place()
+        await writer.write([capture(number, body=body) for number in range(1, 9)])
+        await writer.close()
+        for part in range(4):
+            pages = [page async for page in place().pages(ALL, part, 4)]
+            assert [page.answer.body for page in pages] == [body] * len(pages)
+
     async def test_pruning_removes_what_is_older_and_nothing_else(self, place: Place) -> None:
         """A5"""
         old, new = place(), place()

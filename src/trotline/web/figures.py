@@ -11,7 +11,8 @@ from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
 from trotline.model.alert import AlertBook
 from trotline.model.time import Moment, Seconds
-from trotline.rules import alert_book
+from trotline.rules import alert_book, merge_note
+from trotline.rules.merge_note import MergeNote
 from trotline.rules.series import FINEST, Point, Resolution
 from trotline.web.jobs_index import WITHIN, JobsIndex, Opened
 
@@ -49,6 +50,15 @@ class Figures:
     async def alerts(self, job: str) -> AlertBook:
         """While the frontier is unreachable: what was known before."""
         return (await self._alerts(job)).book
+
+    async def merge(self, job: str) -> MergeNote | None:
+        """What the merge after the job gave. None: there was none, or it is not known."""
+
+        async def read(opened: Opened) -> MergeNote | None:
+            [note] = await opened.console.read_notes([merge_note.NOTE])
+            return merge_note.decode(note.data) if note is not None else None
+
+        return await self._of(job, "merge", read, None)
 
     async def alerts_checked(self, job: str) -> Seconds | None:
         """How long ago a process evaluated the alert rules; None: none did, or that is not known."""

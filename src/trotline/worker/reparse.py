@@ -11,12 +11,13 @@ from trotline.model.archive import ArchivedPage, Capture, CaptureKind
 from trotline.model.harvest import Artifact, Harvest
 from trotline.model.limits import Limits
 from trotline.model.task import Task
-from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.rules.verdicts import judge
 from trotline.rules.warc import TOO_LARGE
 from trotline.spider import harvest, hook_calls
 from trotline.spider.page import Page
+from trotline.spider.reparsed_page import ReparsedPage
+from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 
 
@@ -27,9 +28,13 @@ class NotRead(Exception):
 class Reparse:
     """For one spider: its routes, limits and checks as they are now."""
 
-    def __init__(self, spider: Spider) -> None:
+    def __init__(self, spider: Spider, *, any_spider: bool = False) -> None:
+        """`any_spider`: pages that another spider fetched, too. An archive may be that of many, and their routes may
+        have the same names."""
         self._spider = spider
+        self._any_spider = any_spider
         self._limits = spider.limits or Limits()
+        self._tried = set[str]()
 
     async def read(self, page: ArchivedPage) -> tuple[Harvest, list[Artifact]]:
         """What its handler gives and keeps. `NotRead`, or HandlerFailed."""
@@ -39,6 +44,9 @@ class Reparse:
             raise NotRead("the data of its task was too large to be archived")
         if not page.entry.route:
             raise NotRead("robots.txt and sitemaps")
+        fetched_by = page.entry.job.rpartition("-")[0]
+        if fetched_by and fetched_by != self._spider.name and not self._any_spider:
+            raise NotRead(f"pages of the spider {fetched_by!r} (--job takes those of a job all the same)")
         task = task_of(page)
         route = self._spider.routes.get(task.route)
         if route is None:
@@ -46,7 +54,7 @@ class Reparse:
         verdict = judge(task, page.answer, limits=self._limits, now=page.entry.at, wanted_statuses=route.status)
         if verdict.kind is not Kind.OK:
             raise NotRead(f"{verdict.kind.value} pages")
-        seen = Page(task, page.answer, route, _text(page.about.get("account")))
+        seen: Page = self._page(task, page, route)
         if self._spider.hooks.after_answer:
             hooked = hook_calls.after_answer(self._spider.hooks.after_answer, seen)
             if isinstance(hooked, str):
@@ -57,24 +65,30 @@ class Reparse:
         if route.is_async:
             reading = harvest.read_async(self._spider, route, seen, site=task.site, seen_at=page.entry.at)
             return await asyncio.wait_for(reading, self._limits.handler), seen.kept
-        with within(self._limits.parse):
+        # A sync handler that hangs is interrupted, and fails; see `interruptible`.
+        signal.setitimer(signal.ITIMER_REAL, self._limits.parse)
+        try:
             return harvest.read(self._spider, route, seen, site=task.site, seen_at=page.entry.at), seen.kept
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Once for all pages: handlers that take too long get a TimeoutError."""
 
-@contextmanager
-def within(budget: Seconds) -> Iterator[None]:
-    """A sync handler that hangs is interrupted, and fails."""
+        def late(number: int, frame: FrameType | None) -> None:
+            raise TimeoutError(f"the handler took more than {self._limits.parse:g} s")
 
-    def late(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the handler took more than {budget:g} s")
+        before = signal.signal(signal.SIGALRM, late)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGALRM, before)
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, budget)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+    def _page(self, task: Task, page: ArchivedPage, route: Route) -> ReparsedPage:
+        seen = ReparsedPage(task, page.answer, route, _text(page.about.get("account")))
+        seen.tried = self._tried
+        return seen
 
 
 def kept_of(page: ArchivedPage, artifact: Artifact) -> Capture:

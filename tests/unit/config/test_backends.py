@@ -1,7 +1,6 @@
 """A technology is one folder: only config/backends.py knows which ones there are."""
 
 import ast
-import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import trotline
+from tests.unit.source_nodes import source_nodes
 from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.ports.backend import Backend
@@ -23,19 +23,12 @@ REFERENCES = {("model/secret.py", "file"), ("config/pool_sources.py", "file")}
 """`file:PATH` is also a reference, to a secret or a list of proxies."""
 
 
-@functools.cache
-def trees() -> list[tuple[str, ast.AST]]:
-    files = [file for room in ROOMS for file in (SOURCE / room).rglob("*.py")]
-    return [(str(file.relative_to(SOURCE)), ast.parse(file.read_text())) for file in files]
-
-
 def test_no_scheme_is_compared_outside_of_its_folder():
     schemes = {scheme for backend in backends._own() for scheme in backend.schemes} - FORMS
     found = []
-    for file, tree in trees():
-        for node in ast.walk(tree):
-            parts = ast.walk(node) if isinstance(node, ast.Compare | ast.MatchValue) else ()
-            texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    for file, node in source_nodes().comparisons:
+        if Path(file).parts[0] in ROOMS:
+            texts = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
             found += [(file, text) for text in texts & schemes]
     assert set(found) <= REFERENCES
 
@@ -44,11 +37,10 @@ def test_nothing_asks_of_which_class_a_port_is():
     """But for the door of programs that embed Trotline: they may give a whole sink, or one that only writes."""
     ports = {"Frontier", "Console", "Jobs", "Leadership", "Sink", "Ledger", "Outbox", "SharedCache", "Backend"}
     found = []
-    for file, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-                found += [file] if names & ports else []
+    for file, node in source_nodes().calls:
+        if Path(file).parts[0] in ROOMS and getattr(node.func, "id", "") == "isinstance":
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            found += [file] if names & ports else []
     assert set(found) == {"config/backends.py", "config/given_sink.py"}
 
 

@@ -19,6 +19,7 @@ from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.schedule import Schedule
 from trotline.ports.backend import OpenJob
+from trotline.rules.merge_note import MergeNote
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import MORNING
 from trotline.testing.frontier_contract import BRISK, Client, tasks
@@ -44,6 +45,9 @@ class World:
         self.trouble: list[Exception] = []
         """What the next deeds of the author's seeds or of the sink raise."""
         self.concluded: list[str] = []
+        self.followed: list[str] = []
+        self.merge_trouble: list[Exception] = []
+        self.merged: MergeNote | None = None
         self.maintained = 0
         self.seeds = 10
         self._opened: list[Any] = []
@@ -110,6 +114,12 @@ class World:
         if self.trouble:
             raise self.trouble.pop(0)
         self.concluded.append(job.id)
+
+    async def follow_up(self, job: Job, opened: OpenJob) -> MergeNote | None:
+        self.followed.append(job.id)
+        if self.merge_trouble:
+            raise self.merge_trouble.pop(0)
+        return self.merged
 
     async def maintain(self, now: float) -> None:
         self.maintained += 1

@@ -15,3 +15,11 @@ def test_options_are_read():
 def test_odd_options_are_refused(odd):
     with pytest.raises(ValueError, match=r"roll|option"):
         archive_urls.read(f"file:pages{odd}")
+
+
+def test_keep_is_a_time_of_an_hour_or_more():
+    assert archive_urls.read("file:pages?keep=90d").keep == archive_urls.keep_of("s3://b/x?keep=90d") == 90 * 86_400
+    assert archive_urls.keep_of("file:pages") is None
+    for odd in ("0", "59m", "soon", ""):
+        with pytest.raises(ValueError, match="an hour or more"):
+            archive_urls.read(f"file:pages?keep={odd}")

@@ -13,6 +13,8 @@ from trotline.rules import proxy_simulation, simulated_ring
 from trotline.rules.proxy_simulation import OURS, POLICIES, PRESETS, Course, Scenario, simulate
 from trotline.rules.simulated_site import Answered, SimulatedSite, SiteModel
 
+# One process: the courses are computed once.
+pytestmark = pytest.mark.xdist_group("proxy simulation")
 PEERS = [policy for policy in POLICIES if policy != OURS]
 
 

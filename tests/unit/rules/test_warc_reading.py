@@ -29,8 +29,9 @@ def test_a_body_that_does_not_have_its_digest_is_bad():
     written = warc.encode(capture(), {})
     plain = gzip.decompress(written.data[: written.entry.length]).replace(b"some text ", b"SOME text ", 1)
     [(_, _, record)] = warc_reading.records(gzip.compress(plain))
+    page = warc_reading.page_of(written.entry, record)
     with pytest.raises(warc_reading.Bad, match="digest"):
-        warc_reading.page_of(written.entry, record)
+        warc_reading.check_digest(page, record)
 
 
 def test_a_bomb_is_stopped(monkeypatch):
@@ -47,3 +48,11 @@ def test_nothing_else_is_raised_for_foreign_bytes(data):
                 warc_reading.page_of(entry, record)
     except warc_reading.Bad:
         return
+
+
+def test_a_digest_of_another_kind_is_not_called_a_wrong_one():
+    written = warc.encode(capture(), {})
+    [(_, _, record)] = [one for one in warc_reading.records(written.data) if one[2].fields["warc-type"] == "response"]
+    foreign = record._replace(fields={**record.fields, "warc-payload-digest": "sha1:2FD4E1C67A2D28FCED849EE1BB76E739"})
+    with pytest.raises(warc_reading.Bad, match="another program wrote it"):
+        warc_reading.check_digest(warc_reading.page_of(written.entry, foreign), foreign)

@@ -21,7 +21,6 @@ import msgspec
 from trotline.adapters.objects import check, retention
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
-from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveError
 from trotline.model.archive import (
     ArchiveCheck,
@@ -34,6 +33,7 @@ from trotline.model.archive import (
 )
 from trotline.model.limits import MIB
 from trotline.model.time import Moment, Seconds
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc
 from trotline.rules.archive_urls import ArchiveUrl
 
@@ -134,8 +134,11 @@ class ObjectArchive:
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         return await self._reader.read(entry)
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1) -> AsyncIterator[ArchivedPage]:
-        return self._reader.pages(wanted, part, parts)
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        return await self._reader.units(wanted)
+
+    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
+        return self._reader.pages(wanted, part, parts, unit)
 
     async def check(self) -> ArchiveCheck:
         return await check.check(self._store)

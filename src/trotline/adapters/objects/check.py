@@ -2,9 +2,10 @@
 
 import msgspec
 
-from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
-from trotline.adapters.objects.store import ObjectStore, StoredObject
+from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, span_of
+from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
+from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_reading
 
 
@@ -36,6 +37,9 @@ async def check(store: ObjectStore) -> ArchiveCheck:
         if data is not None:
             writer = one.name.split("/")[1]
             _check_records(one.name, data, found, bodies.setdefault(writer, set()))
+    for one in rolled:
+        if one.name.endswith(FILE) and one.name.removesuffix(FILE) + INDEX not in indexes:
+            await _check_without_index(store, one, found)
     return ArchiveCheck(files=found.files, captures=len(found.captures), size=found.size, damages=tuple(found.damages))
 
 
@@ -68,6 +72,30 @@ async def _check_file(store: ObjectStore, one: StoredObject, found: _Finding) ->
         found.damaged(one.name, f"{said.url} is in the index and not in the file", said.offset)
 
 
+async def _check_without_index(store: ObjectStore, one: StoredObject, found: _Finding) -> None:
+    """A writer that died before it wrote the index leaves such a file, and its captures in small objects: no damage."""
+    data = await _get(store, one)
+    if data is None or await _has_index_now(store, one):
+        return
+    try:
+        ids = {entry.id for entry in scanned(data, one.name)}
+    except ArchiveDamaged as error:
+        found.damaged(one.name, f"its index is missing; {error.what}")
+        return
+    if lost := len(ids - found.captures):
+        captures = "1 capture is" if lost == 1 else f"{lost:,} captures are"
+        found.damaged(one.name, f"its index is missing, so {captures} not found. In a folder of open/ it is read again")
+
+
+async def _has_index_now(store: ObjectStore, one: StoredObject) -> bool:
+    """Rolled while we read."""
+    try:
+        await store.get(one.name.removesuffix(FILE) + INDEX, 0, 1)
+    except KeyError:
+        return False
+    return True
+
+
 def _check_records(name: str, data: bytes, found: _Finding, bodies: set[str]) -> list[ArchiveEntry]:
     entries, at = [], 0
     found.files += 1
@@ -82,7 +110,7 @@ def _check_records(name: str, data: bytes, found: _Finding, bodies: set[str]) ->
             if entry.is_revisit and entry.digest not in bodies:
                 found.damaged(name, f"the body that {entry.url} refers to is not in its file", offset)
             elif not entry.is_revisit:
-                warc_reading.page_of(entry, record)
+                warc_reading.check_digest(warc_reading.page_of(entry, record), record)
                 bodies.add(entry.digest)
             found.captures.add(entry.id)
     except warc_reading.Bad as error:

@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from trotline.adapters.objects.store import StoredObject
 from trotline.errors import ArchiveFileFails
 from trotline.model.time import Seconds
+from trotline.ports.object_store import StoredObject
 
 T = TypeVar("T")
 
+_COPY = 1024 * 1024
 _PART = ".part"
 """Ending of a file that is being written."""
 _ABANDONED: Seconds = 86_400.0
@@ -31,6 +33,9 @@ class FolderStore:
 
     async def put(self, name: str, data: bytes) -> None:
         await self._in_thread(lambda: self._put(name, data))
+
+    async def put_file(self, name: str, file: Path) -> None:
+        await self._in_thread(lambda: self._put(name, file))
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         return await self._in_thread(lambda: self._get(name, start, length))
@@ -69,21 +74,25 @@ class FolderStore:
                 if part.stat().st_mtime < now - _ABANDONED:
                     part.unlink()
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes | Path) -> None:
         try:
             self._put_once(name, data)
         except FileNotFoundError:
             # Another process has removed the empty folder meanwhile.
             self._put_once(name, data)
 
-    def _put_once(self, name: str, data: bytes) -> None:
+    def _put_once(self, name: str, data: bytes | Path) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{uuid4().hex}{_PART}")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+                if isinstance(data, Path):
+                    with data.open("rb") as whole:
+                        shutil.copyfileobj(whole, file, _COPY)
+                else:
+                    file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)

@@ -1,21 +1,24 @@
 """Finds and reads captures: in rolled files by their index, in open ones by reading them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from zlib import crc32
 
 import msgspec
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, span_of
-from trotline.adapters.objects.store import ObjectStore
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchivedPage, ArchiveEntry, ArchiveQuery
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import cdxj, warc, warc_reading
 
 SMALL_INDEX = 256 * 1024
 """Bytes of an index that is read whole when one URL is looked for."""
 _BLOCK = 16 * 1024
 _AT_ONCE = 8
+_MOST_BODIES = 32
+"""Bodies that are kept for the next revisit of them."""
+_VERIFY = "See: trotline archive verify"
 
 
 class Reader:
@@ -71,7 +74,7 @@ class Reader:
             # Pruned since it was listed.
             return []
         except ValueError as error:
-            raise ArchiveDamaged(f"{index}: {error}", hint="See: trotline archive verify") from error
+            raise ArchiveDamaged(f"{index}: {error}", hint=_VERIFY) from error
 
     async def _bisected(self, index: str, size: int, start: bytes) -> bytes:
         """The lines of a sorted index that begin so."""
@@ -101,7 +104,7 @@ class Reader:
             data = await self._store.get(entry.file, entry.offset, entry.length)
         record = _record(entry, data)
         original = await self._original(entry, record) if entry.is_revisit else None
-        return _page(entry, record, original)
+        return _page(entry, record, original, check=True)
 
     async def _moved(self, entry: ArchiveEntry) -> ArchiveEntry:
         """It was rolled into another file since it was found."""
@@ -118,41 +121,71 @@ class Reader:
                 return _record(found, await self._store.get(found.file, found.offset, found.length))
         raise ArchiveDamaged(
             f"the body of {entry.url} of {warc.date_of(entry.at)} is missing: it is that of {first.url}, {first.date}",
-            hint="See: trotline archive verify",
+            hint=_VERIFY,
         )
 
-    async def pages(self, wanted: ArchiveQuery, part: int, parts: int) -> AsyncIterator[ArchivedPage]:
-        """File by file: a file is fetched once, and holds the bodies that its revisits refer to. The first part reads
-        the open files."""
-        seen = set[str]()
-        by_writer: dict[str, list[str]] = {}
-        for name in await self._open_files() if part == 0 else ():
-            by_writer.setdefault(name.split("/")[1], []).append(name)
-        listed = await self._rolled(wanted)
-        for name in listed:
-            if crc32(name.encode()) % parts != part:
-                continue
-            for page in _pages(await self._fetched([name]), wanted):
-                seen.add(page.entry.id)
-                yield page
-        for names in by_writer.values():
-            there = await self._fetched(names)
-            if len(there) < len(names):
-                # Rolled since they were listed.
-                since = [name for name in await self._rolled(wanted) if name not in listed]
-                there = [*there, *await self._fetched(since)]
-            for page in _pages(there, wanted):
-                if page.entry.id not in seen:
-                    seen.add(page.entry.id)
-                    yield page
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        """Open ones first: they are read before they are rolled."""
+        writers = {name.rpartition("/")[0]: None for name in await self._open_files()}
+        return [*writers, *await self._rolled(wanted)]
 
     async def _rolled(self, wanted: ArchiveQuery) -> list[str]:
+        """Their indexes."""
         found = []
         for one in await self._store.listed(ROLLED):
             span = span_of(one.name)
             if span is not None and span.first <= wanted.until and span.last >= wanted.since:
-                found.append(one.name.removesuffix(INDEX) + FILE)
+                found.append(one.name)
         return found
+
+    async def pages(self, wanted: ArchiveQuery, part: int, parts: int, unit: str) -> AsyncIterator[ArchivedPage]:
+        """Each part of a rolled file is read by itself; what a writer has not rolled is read by one part."""
+        seen = set[str]()
+        for each in [unit] if unit else await self.units(wanted):
+            if not each.startswith(f"{OPEN}/"):
+                found = self._of_rolled(each, wanted, part, parts)
+            elif crc32(each.encode()) % parts == part:
+                found = self._of_open(each, wanted)
+            else:
+                continue
+            async for page in found:
+                if page.entry.id not in seen:
+                    seen.add(page.entry.id)
+                    yield page
+
+    async def _of_rolled(
+        self, index: str, wanted: ArchiveQuery, part: int = 0, parts: int = 1
+    ) -> AsyncIterator[ArchivedPage]:
+        """By the index: what is not wanted is neither fetched nor unpacked."""
+        entries = sorted(await self._lines(index, 0, ""), key=lambda entry: entry.offset)
+        count = len(entries)
+        chosen = [one for one in entries[count * part // parts : count * (part + 1) // parts] if wanted.fits(one)]
+        if not chosen:
+            return
+        start, end = chosen[0].offset, chosen[-1].offset + chosen[-1].length
+        try:
+            data = await self._store.get(chosen[0].file, start, end - start)
+        except KeyError:
+            # Pruned since it was listed.
+            return
+        bodies = _Bodies(self._store, entries) if any(one.is_revisit for one in chosen) else None
+        for one in chosen:
+            record = _record(one, data[one.offset - start : one.offset - start + one.length])
+            original = await bodies.of(one) if bodies is not None and one.is_revisit else None
+            yield _page(one, record, original)
+
+    async def _of_open(self, writer: str, wanted: ArchiveQuery) -> AsyncIterator[ArchivedPage]:
+        names = [one.name for one in await self._store.listed(writer) if one.name.endswith(FILE)]
+        there = await self._fetched(names)
+        for page in _pages(there, wanted):
+            yield page
+        if len(there) < len(names) or not names:
+            # Rolled since they were listed.
+            mark = f"-{writer.rpartition('/')[2]}_"
+            for index in await self._rolled(wanted):
+                if mark in index:
+                    async for page in self._of_rolled(index, wanted):
+                        yield page
 
     async def _fetched(self, names: list[str]) -> list[tuple[str, bytes]]:
         """Without those that are gone: rolled, or pruned."""
@@ -165,7 +198,28 @@ class Reader:
         return found
 
 
+class _Bodies:
+    """The records that revisits of one file refer to."""
+
+    def __init__(self, store: ObjectStore, entries: Sequence[ArchiveEntry]) -> None:
+        self._store = store
+        self._entries = {one.digest: one for one in reversed(entries) if not one.is_revisit}
+        self._read: dict[str, warc_reading.Record] = {}
+
+    async def of(self, entry: ArchiveEntry) -> warc_reading.Record:
+        if entry.digest not in self._read:
+            first = self._entries.get(entry.digest)
+            if first is None:
+                raise ArchiveDamaged(f"{entry.url} in {entry.file}: its body is not there", hint=_VERIFY)
+            if len(self._read) >= _MOST_BODIES:
+                del self._read[next(iter(self._read))]
+            data = await self._store.get(first.file, first.offset, first.length)
+            self._read[entry.digest] = _record(first, data)
+        return self._read[entry.digest]
+
+
 def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery) -> Iterator[ArchivedPage]:
+    """Of files without an index."""
     originals: dict[str, warc_reading.Record] = {}
     for name, data in files:
         for offset, length, record in _records(name, data):
@@ -184,15 +238,26 @@ def _records(name: str, data: bytes) -> Iterator[tuple[int, int, warc_reading.Re
     try:
         yield from warc_reading.records(data)
     except warc_reading.Bad as error:
-        raise ArchiveDamaged(f"{name} is damaged: {error}", hint="See: trotline archive verify") from error
+        raise ArchiveDamaged(f"{name} is damaged: {error}", hint=_VERIFY) from error
 
 
 def _record(entry: ArchiveEntry, data: bytes) -> warc_reading.Record:
-    return next(_records(entry.file, data))[2]
-
-
-def _page(entry: ArchiveEntry, record: warc_reading.Record, original: warc_reading.Record | None) -> ArchivedPage:
     try:
-        return warc_reading.page_of(entry, record, original)
+        record = warc_reading.record(data)
+        if warc_reading.id_of(record) != entry.id:
+            raise warc_reading.Bad("the index has another place for it")
     except warc_reading.Bad as error:
-        raise ArchiveDamaged(f"{entry.url} in {entry.file}: {error}", hint="See: trotline archive verify") from error
+        raise ArchiveDamaged(f"{entry.file} is damaged at {entry.url}: {error}", hint=_VERIFY) from error
+    return record
+
+
+def _page(
+    entry: ArchiveEntry, record: warc_reading.Record, original: warc_reading.Record | None, *, check: bool = False
+) -> ArchivedPage:
+    try:
+        page = warc_reading.page_of(entry, record, original)
+        if check or (entry.is_revisit and original is None):
+            warc_reading.check_digest(page, record)
+        return page
+    except warc_reading.Bad as error:
+        raise ArchiveDamaged(f"{entry.url} in {entry.file}: {error}", hint=_VERIFY) from error

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.model.archive import ArchiveCut
 from trotline.model.time import Moment, Seconds
+from trotline.ports.object_store import ObjectStore, StoredObject
 
 ABANDONED: Seconds = 86_400.0
 """A file without an index that is older than this: its writer died before it was whole, and its captures are in small

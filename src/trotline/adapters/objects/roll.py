@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.objects.store import ObjectStore, StoredObject
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveEntry
 from trotline.model.time import Moment, Seconds
+from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc, warc_reading
 
 OPEN = "open"

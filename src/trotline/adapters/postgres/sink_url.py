@@ -53,7 +53,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to partitions beyond `keep`: "drop" deletes them, "detach" keeps them as separate tables, "parquet"
     writes them to a file in `parquet` before it deletes them."""
     parquet: str = ""
-    """The folder for these files."""
+    """The place for these files: a folder, or a URL (`s3://BUCKET/PREFIX`)."""
     pool: int = 1
     """Connections of one process."""
     timeout: Seconds = 30.0
@@ -121,6 +121,7 @@ def _address(
         _check_port(host.rpartition("]")[2].partition(":")[2])
     _check_port(given.get("port", ""))
     user, _, in_url = user_info.partition(":")
+    _check_once(given, host=hosts.rpartition(":")[0] or hosts, user=user, dbname=path.strip("/"))
     password = _password(given.pop("password", "") or unquote(in_url))
     own = {**usual, **{name: options[name](value) for name, value in given.items() if name in options}}
     handed_on = {name: value for name, value in given.items() if name not in options}
@@ -133,12 +134,19 @@ def _address(
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
 
 
+def _check_once(given: Mapping[str, str], **in_url: str) -> None:
+    """The client would ignore the second one."""
+    for name, value in in_url.items():
+        if value and given.get(name, value) != value:
+            raise ValueError(f"{name} is given twice, before and after the ?; remove one of them")
+
+
 def _check_retention(own: Mapping[str, Any]) -> None:
     """An option without effect is refused."""
     if own.get("freshness") and own.get("window"):
         raise ValueError("freshness= and window= are two rules for the same records; give one of them")
     if (own.get("retire") == PARQUET) != bool(own.get("parquet")):
-        raise ValueError("retire=parquet and parquet=file:/FOLDER belong together; one of them is missing")
+        raise ValueError("retire=parquet and parquet=PLACE belong together; one of them is missing")
     if own.get("retire") and not (own.get("keep") or own.get("keep_history")):
         raise ValueError("retire= has no effect without keep= or keep_history=: nothing expires")
 
@@ -188,10 +196,15 @@ def _one_of(*known: str) -> Callable[[str], str]:
     return parse_one
 
 
-def _folder(text: str) -> str:
+def _place(text: str) -> str:
     scheme, _, path = text.partition(":")
+    if scheme == "s3" and re.fullmatch(r"//[^/@]+(/[^@]*)?", path):
+        return text
     if scheme != "file" or not path.startswith("/"):
-        raise ValueError(f"parquet={text[:80]!r} must be a folder of this machine: parquet=file:/var/lib/trotline/old")
+        raise ValueError(
+            f"parquet={redaction.place(text[:80])!r} must be a folder of this machine, "
+            "parquet=file:/var/lib/trotline/old, or parquet=s3://BUCKET/PREFIX"
+        )
     return "/" + path.lstrip("/")
 
 
@@ -216,5 +229,5 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "history": _one_of(*UNITS),
     "keep_history": _length,
     "retire": _one_of(DROP, DETACH, PARQUET),
-    "parquet": _folder,
+    "parquet": _place,
 }

@@ -2,6 +2,7 @@
 
 from trotline.ports.archive import Archive
 from trotline.ports.backend import ArchiveOffer, Backend
+from trotline.ports.object_store import ObjectStore
 from trotline.rules import archive_urls
 
 OPTIONS = ("endpoint", "region", "credentials")
@@ -23,10 +24,17 @@ def _open(url: str, writer: str) -> Archive:
     return ObjectArchive(S3Objects(address_of(url)), writer, **rolls(archive_urls.read(url, OPTIONS)))
 
 
+def _objects(url: str) -> ObjectStore:
+    from trotline.adapters.s3.address import address_of
+    from trotline.adapters.s3.store import S3Objects
+
+    return S3Objects(address_of(url))
+
+
 BACKEND = Backend(
     name="S3",
     schemes=("s3",),
     local=False,
     extra="s3",
-    archive=ArchiveOffer(forms=(_FORM,), parse=_parse, open=_open),
+    archive=ArchiveOffer(forms=(_FORM,), parse=_parse, open=_open, objects=_objects),
 )

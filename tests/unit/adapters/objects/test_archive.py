@@ -100,6 +100,40 @@ async def test_damage_is_found_and_named(store, tmp_path):
     assert await found(archive) == []
 
 
+async def test_a_page_beyond_the_end_of_a_cut_file_is_damaged(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1), capture(2)])
+    await archive.close()
+    last = max(await found(archive), key=lambda entry: entry.offset)
+    [file] = tmp_path.glob("warc/*/*.warc.gz")
+    file.write_bytes(file.read_bytes()[: last.offset])
+    with pytest.raises(ArchiveDamaged, match="is damaged at"):
+        await archive.read(last)
+
+
+async def test_a_file_whose_index_is_lost_is_named_and_read_again_from_the_open_ones(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1), capture(2)])
+    await archive.close()
+    [index], [file] = tmp_path.glob("warc/*/*.cdxj"), tmp_path.glob("warc/*/*.warc.gz")
+    index.unlink()
+    [damage] = (await archive.check()).damages
+    assert "its index is missing, so 2 captures are not found" in damage.what
+    (tmp_path / "open" / "again").mkdir()
+    file.rename(tmp_path / "open" / "again" / file.name)
+    assert not (await archive.check()).damages
+    assert len(await read(archive)) == 2
+
+
+async def test_a_file_that_was_not_indexed_yet_is_no_damage_while_its_captures_are_elsewhere(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1)])
+    [small] = tmp_path.glob("open/*/*.warc.gz")
+    (tmp_path / "warc" / "20260101").mkdir(parents=True)
+    (tmp_path / "warc" / "20260101" / "20260101T000000-20260101T000000-w_1.warc.gz").write_bytes(small.read_bytes())
+    assert not (await archive.check()).damages
+
+
 async def test_a_folder_that_cannot_be_written_is_waited_for(tmp_path):
     (tmp_path / "file").write_text("")
     archive = ObjectArchive(FolderStore(tmp_path / "file"), "w")
@@ -114,3 +148,27 @@ async def test_names_do_not_leave_the_folder(store):
         await store.get("../secret")
     with pytest.raises(KeyError):
         await store.get("/etc/hostname")
+
+
+async def test_an_index_that_names_another_place_is_damage(store, tmp_path):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1), capture(2)])
+    await archive.close()
+    [index] = tmp_path.glob("warc/*/*.cdxj")
+    one, two = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(one.replace(capture(1).id.encode(), capture(2).id.encode()) + two)
+    with pytest.raises(ArchiveDamaged, match="another place"):
+        await read(archive)
+
+
+async def test_files_without_a_page_that_fits_are_not_fetched(store):
+    archive = ObjectArchive(store, "w")
+    await archive.write([capture(1)])
+    await archive.close()
+
+    class OnlyIndexes(FolderStore):
+        async def get(self, name, start=0, length=None):
+            assert name.endswith(".cdxj")
+            return await super().get(name, start, length)
+
+    assert await read(ObjectArchive(OnlyIndexes(store._folder)), ArchiveQuery(route="other")) == []

@@ -52,9 +52,8 @@ SELECT g.team FROM unnest($1::smallint[]) g (team), LATERAL (
         (SELECT lane, main, over FROM onshelf_{{job}} WHERE team = g.team AND over > 0 AND lane < $2 ORDER BY lane
             LIMIT {_SAMPLED})
     ) found LIMIT {_SAMPLED}
-) s JOIN lane l ON l.id = s.lane
-WHERE s.main > 0 OR (l.waiting - s.main - s.over >= {LANE_SHARE} AND {LANE_SHARE} <=
-    (SELECT count(*) FROM (SELECT 1 FROM waiting_{{job}} w WHERE w.lane = s.lane LIMIT {LANE_SHARE}) q))
+) s LEFT JOIN turn t ON t.lane = s.lane
+WHERE s.main > 0 OR t.waiting >= {LANE_SHARE}
 """
 """Groups with a lane that has enough: tasks on the main shelves, or in its queue."""
 _CLAIMED = f"""
@@ -222,7 +221,7 @@ async def _queue(turn: Turn, parcels: Sequence[tuple[str, Parcel]], base: int) -
             number += 1
             turn.queue(row)
             # It is counted as waiting already.
-            turn.lane(row.lane).waiting -= 1
+            turn.lane(row.lane).later -= 1
             turn.waiting -= 1
             main, over = counts.get(row.lane, OnShelf())
             counts[row.lane] = OnShelf(main - (not overflows), over - overflows)

@@ -136,8 +136,8 @@ def queue_next(turn: "Turn", steps: Sequence[Late]) -> None:
         if due > turn.now:
             turn.late.append(late)
         else:
-            turn.new.append(row)
-            turn.has_waiting(turn.lane(row.lane), row.level)
+            turn.lane(row.lane).later -= 1
+            turn.enqueue(row)
 
 
 async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, why: str) -> None:
@@ -157,7 +157,7 @@ async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, wh
     await turn.lock_lanes(row.lane for row in followers)
     reason = chains.failed(url_of(body), why)
     for row in followers:
-        turn.lane(row.lane).waiting -= 1
+        turn.lane(row.lane).later -= 1
         turn.bury(row, reason)
     turn.waiting -= len(followers)
     turn.tallies[chains.TALLY] += len(followers)

@@ -133,11 +133,13 @@ class Database:
         within = int(self.address.timeout * 1000)
         lock = int(min(_LOCK_WITHIN, self.address.timeout) * 1000)
         level = "REPEATABLE READ READ ONLY" if view else "READ COMMITTED"
+        # Before its snapshot, which LOCK does not take: a table that is rewritten later would be empty (rotation.py).
+        whole = "LOCK TABLE meta IN ACCESS SHARE MODE;" if view else ""
         return (
             f"BEGIN ISOLATION LEVEL {level}; SET LOCAL search_path = {self.address.quoted};"
             f"SET LOCAL statement_timeout = {within}; SET LOCAL lock_timeout = {lock};"
             f"SET LOCAL idle_in_transaction_session_timeout = {int(min(_IDLE_WITHIN, self.address.timeout) * 1000)};"
-            f"SET LOCAL synchronous_commit = {'on' if durable else 'off'};{_PLANS if plans else ''}"
+            f"SET LOCAL synchronous_commit = {'on' if durable else 'off'};{_PLANS if plans else ''}{whole}"
         )
 
     async def _prepare(self) -> None:
@@ -177,5 +179,11 @@ class Database:
                 f"the frontier {self.place} was created by a newer Trotline (format {found}, this one knows"
                 f" {schema.VERSION})",
                 hint="Upgrade Trotline, or name another schema: ?schema=NAME",
+            )
+        if found < schema.VERSION:
+            raise FrontierError(
+                f"the frontier {self.place} was created by an older Trotline (format {found}, this one needs"
+                f" {schema.VERSION})",
+                hint="Finish its jobs with that version, or name another schema: ?schema=NAME",
             )
         return True

@@ -209,7 +209,7 @@ class PostgresFrontier:
         while True:
             leases, why = await self._serve(request, ignore_due=promoted)
             if leases or why is None:
-                self._vacuum.count(self.store.number, len({lease.task.lane for lease in leases}))
+                self._vacuum.count(self.store.number, len({lease.task.lane for lease in leases}), len(leases))
                 return leases, why
             if why.due and not promoted:
                 await self.store.change(promote, wake=False)

@@ -45,6 +45,8 @@ class TurnWrite(NamedTuple):
     exact: bool
     ready_at: Moment
     served: int | None
+    queued: int
+    """The change of the number of tasks in the lane's queue."""
 
 
 class PaceRow:
@@ -78,16 +80,17 @@ class LaneRow:
         "exact",
         "freed",
         "id",
+        "later",
         "member",
         "name",
         "pace_row",
         "paused",
         "pool",
         "queue_name",
+        "queued",
         "retry_at",
         "served",
         "touched",
-        "waiting",
         "waits",
     )
 
@@ -95,8 +98,10 @@ class LaneRow:
         self.id, self.queue_name, self.pool, self.member, self.paused, self.waits = row[:6]
         self.name = route_queues.lane_of(queues, self.queue_name)
         self.pace_row = PaceRow(*row[6:])
-        self.waiting = 0
-        """The change in this transaction, not the number."""
+        self.queued = 0
+        """The change of the number of tasks in its queue, in this transaction."""
+        self.later = 0
+        """The same, of those that are delayed or wait for another step."""
         self.best: int | None = None
         """The best level of tasks added in this transaction; with `exact`, of all that wait. None: there are none."""
         self.best_id: int | None = None
@@ -156,15 +161,16 @@ class LaneRow:
             exact=self.exact,
             ready_at=max(ready_at, now),
             served=self.served,
+            queued=self.queued,
         )
 
     @property
     def lane_changed(self) -> bool:
-        return self.waiting != 0 or self.waits != self._kept
+        return self.later != 0 or self.waits != self._kept
 
     def written(self) -> None:
         """Its changes were written: a later flush of the transaction adds only what comes after."""
-        self.waiting = 0
+        self.queued = self.later = 0
         self.best, self.best_id, self.exact, self.served = None, None, False, None
         self._kept = self.waits
         self.pace_row.written()

@@ -14,25 +14,29 @@ PAGE = 1_000
 
 _FOREMOST = """
 SELECT c.name, c.waiting, c.leased, c.paused, p.lane FROM (
-    SELECT l.name, l.waiting, coalesce(h.leased, 0) AS leased, l.paused, l.pace,
+    SELECT l.name, l.later + coalesce(t.waiting, 0) AS waiting, coalesce(h.leased, 0) AS leased, l.paused, l.pace,
         coalesce(t.ready_at > $2 AND t.ready_at < 'infinity', false) AS rests
     FROM lane l LEFT JOIN turn t ON t.lane = l.id
     LEFT JOIN (SELECT lane, count(*) AS leased FROM held WHERE job = $1 GROUP BY lane) h ON h.lane = l.id
-    WHERE l.job = $1 AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
-    ORDER BY l.paused > 0 DESC, rests DESC, l.waiting DESC, l.name LIMIT $3
+    WHERE l.job = $1 AND (l.later > 0 OR t.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
+    ORDER BY l.paused > 0 DESC, rests DESC, waiting DESC, l.name LIMIT $3
 ) c JOIN pace p ON p.id = c.pace ORDER BY c.paused > 0 DESC, c.rests DESC, c.waiting DESC, c.name
 """
 _NAMED = """
-SELECT l.name, l.waiting, h.leased, l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace
+SELECT l.name, l.later + coalesce(t.waiting, 0), h.leased, l.paused, p.lane
+FROM lane l JOIN pace p ON p.id = l.pace LEFT JOIN turn t ON t.lane = l.id
 CROSS JOIN LATERAL (SELECT count(*) AS leased FROM held WHERE job = $1 AND lane = l.id) h
-WHERE l.job = $1 AND l.name = ANY($2::text[]) AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0) ORDER BY l.name
+WHERE l.job = $1 AND l.name = ANY($2::text[]) AND (l.later > 0 OR t.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
+ORDER BY l.name
 """
 _PAGE = """
-SELECT l.id, l.name, l.waiting, l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace
+SELECT l.id, l.name, l.later + coalesce(t.waiting, 0), l.paused, p.lane
+FROM lane l JOIN pace p ON p.id = l.pace LEFT JOIN turn t ON t.lane = l.id
 WHERE l.job = $1 AND l.name > $2 ORDER BY l.name LIMIT $3
 """
 _BY_ROUTE = """
-SELECT $2 || reverse(split_part(reverse(name), $2, 1)), sum(waiting)::bigint FROM lane WHERE job = $1 AND waiting > 0
+SELECT $2 || reverse(split_part(reverse(l.name), $2, 1)), sum(l.later + coalesce(t.waiting, 0))::bigint
+FROM lane l LEFT JOIN turn t ON t.lane = l.id WHERE l.job = $1 AND (l.later > 0 OR t.waiting > 0)
 GROUP BY 1
 """
 

@@ -246,7 +246,7 @@ class _Call:
         queue.take(rows)
         turn.taken += [row.place for row in rows]
         turn.waiting -= len(rows)
-        lane.waiting -= len(rows)
+        lane.queued -= len(rows)
         for number, (row, start) in enumerate(zip(rows, starts, strict=True)):
             member = members[number] if members else None
             try:

@@ -50,17 +50,18 @@ ORDER BY c.level, c.ready_at, c.served LIMIT $4 FOR NO KEY UPDATE OF p SKIP LOCK
 _NOTHING = f"""
 WITH RECURSIVE n AS MATERIALIZED (SELECT coalesce($3::float8, {CLOCK}) AS now), {_LEVELS}
 SELECT j.finished_at IS NOT NULL OR j.paused = {CANCELLED}, j.sealed, j.budget IS NOT NULL, j.paused = {PAUSED},
-    (SELECT now FROM n),
-    (SELECT sum(waiting)::bigint FROM counter WHERE job = $1), (SELECT sum(leased)::bigint FROM counter WHERE job = $1),
+    (SELECT now FROM n), c.waiting, c.leased,
     (SELECT due FROM late_{{job}} ORDER BY due LIMIT 1),
     (SELECT min(x.ready_at) FROM levels v CROSS JOIN LATERAL (
         SELECT t.ready_at FROM turn t WHERE t.job = $1 AND t.pool = v.pool AND t.level = v.level
         ORDER BY t.ready_at LIMIT 1) x WHERE v.level IS NOT NULL),
-    (SELECT min(o.beat_at) FROM (SELECT id, beat_at FROM worker WHERE job = $1 ORDER BY beat_at LIMIT {_LOOKED_AT}) o
-        WHERE EXISTS (SELECT 1 FROM held h WHERE h.job = $1 AND h.worker = o.id))
-FROM job j WHERE j.id = $1
+    CASE WHEN c.leased > 0 THEN (
+        SELECT min(o.beat_at) FROM (SELECT id, beat_at FROM worker WHERE job = $1 ORDER BY beat_at LIMIT {_LOOKED_AT}) o
+        WHERE EXISTS (SELECT 1 FROM held h WHERE h.job = $1 AND h.worker = o.id)) END
+FROM job j, (SELECT sum(waiting)::bigint AS waiting, sum(leased)::bigint AS leased FROM counter WHERE job = $1) c
+WHERE j.id = $1
 """
-"""Why no lane was found."""
+"""Why no lane was found. With nothing leased nobody looks at all workers, of which there may be a thousand."""
 
 
 class Batch(NamedTuple):

@@ -23,6 +23,6 @@ async def promote(turn: Turn) -> int:
     for row in rows:
         turn.queue(row)
         # It is counted as waiting already.
-        turn.lane(row.lane).waiting -= 1
+        turn.lane(row.lane).later -= 1
     turn.waiting -= len(rows)
     return len(rows)

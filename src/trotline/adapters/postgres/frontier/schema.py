@@ -18,8 +18,10 @@ cache    what one worker fetched for all (shared_cache.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
-last lease, for lanes served at the same moment. turn.position: the lane's waiting tasks of this level have larger ids,
-so a lease does not walk over the index entries of tasks that are gone and not vacuumed yet.
+last lease, for lanes served at the same moment; less than that before the first one. turn.position: the lane's waiting
+tasks of this level have larger ids, so a lease does not walk over the index entries of tasks that are gone and not
+vacuumed yet. turn.waiting: their number, of all levels; lane.later: of the lane's tasks that are delayed, wait for
+another step, or at a broker.
 
 pool.most: `member_concurrency`, and ring.dealt: that of its state, for queries. Members in flight (place 2) are in no
 index of due times.
@@ -29,7 +31,7 @@ a number of the sequence `token`, the place (ID_BITS), and TOKEN_CHANCE random b
 numbers that it had not flushed.
 """
 
-VERSION = 1
+VERSION = 2
 
 RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
 """The state of a job or a lane: its column `paused`."""
@@ -86,7 +88,7 @@ CREATE TABLE lane (
     pace bigint NOT NULL,
     pool text NOT NULL DEFAULT '',
     member bigint NOT NULL DEFAULT 0,
-    waiting bigint NOT NULL DEFAULT 0,
+    later bigint NOT NULL DEFAULT 0,
     paused smallint NOT NULL DEFAULT 0,
     waits smallint NOT NULL DEFAULT 0,
     UNIQUE (job, name)
@@ -101,7 +103,8 @@ CREATE TABLE turn (
     level integer NOT NULL,
     ready_at float8 NOT NULL,
     served bigint NOT NULL DEFAULT 0,
-    position bigint NOT NULL DEFAULT 0
+    position bigint NOT NULL DEFAULT 0,
+    waiting bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, {CHURN});
 CREATE INDEX turn_order ON turn (job, pool, level, ready_at, served);
 CREATE TABLE held (
@@ -248,16 +251,10 @@ _TASK = (
     "attempt integer NOT NULL, deaths integer NOT NULL, kills integer NOT NULL, fp bigint NOT NULL,"
     " chain text NOT NULL, body bytea NOT NULL"
 )
-_PARTS = 8
-"""Partitions of `seen_N`."""
 
 
 def tables_of_job(job: int) -> str:
     """Creates the tables of one job. Their names end in its number, so no other job's table is locked."""
-    parts = "".join(
-        f"CREATE TABLE seen_{job}_{part} PARTITION OF seen_{job} FOR VALUES WITH (MODULUS {_PARTS}, REMAINDER {part});"
-        for part in range(_PARTS)
-    )
     return f"""
 CREATE TABLE waiting_{job} (
     lane bigint NOT NULL, level integer NOT NULL, id bigint NOT NULL, {_TASK}, PRIMARY KEY (lane, level, id)
@@ -274,8 +271,7 @@ CREATE TABLE grave_{job} (
     why text NOT NULL, detail text NOT NULL, died_at float8 NOT NULL
 );
 CREATE INDEX grave_{job}_order ON grave_{job} (died_at, id);
-CREATE TABLE seen_{job} (fp bigint PRIMARY KEY) PARTITION BY HASH (fp);
-{parts}
+CREATE TABLE seen_{job} (fp bigint PRIMARY KEY);
 INSERT INTO counter (job, stripe) SELECT {job}, generate_series(0, {STRIPES - 1});
 """
 

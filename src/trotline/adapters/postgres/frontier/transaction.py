@@ -161,17 +161,6 @@ class Turn:
         await self.rings.for_return([Back(lane.pace_id, lane.pool, member)])
         return self.rings.ring(lane.pace_id)
 
-    async def look_for_best(self, lanes: Sequence[LaneRow]) -> None:
-        """Update the best level of these lanes after waiting tasks were removed (by a statement, not by `taken`)."""
-        rows = await self.db.fetch(
-            "SELECT u.lane, w.level, w.id FROM unnest($1::bigint[]) u (lane) LEFT JOIN LATERAL"
-            f" (SELECT level, id FROM waiting_{self.job} WHERE lane = u.lane ORDER BY level, id LIMIT 1) w ON true",
-            [lane.id for lane in lanes],
-        )
-        for lane_id, level, number in rows:
-            lane = self._lanes[lane_id]
-            lane.best, lane.best_id, lane.exact = level, number, True
-
     def _note_new(self) -> None:
         """The best level and the first task of each lane, with the tasks that are added."""
         first: dict[int, tuple[int, int]] = {}
@@ -189,28 +178,30 @@ class Turn:
     def queue(self, row: TaskRow, due: Moment = 0.0) -> None:
         """The task waits, or is delayed until it is due. Its lane is locked."""
         lane = self._lanes[row.lane]
-        lane.waiting += 1
         self.waiting += 1
         if due > self.now:
+            lane.later += 1
             self.late.append(Late(row, due))
             return
-        self.new.append(row)
-        self.has_waiting(lane, row.level)
+        self.enqueue(row)
 
     def queue_chained(self, row: TaskRow, due: Moment = 0.0) -> None:
         """The task waits for an earlier step of its chain."""
-        self._lanes[row.lane].waiting += 1
+        self._lanes[row.lane].later += 1
         self.waiting += 1
         self.chained.append(Late(row, due))
 
     def shelve(self, row: TaskRow, task: Task) -> None:
         """The task waits at a broker (shelving.py). Its lane is locked."""
-        self._lanes[row.lane].waiting += 1
+        self._lanes[row.lane].later += 1
         self.waiting += 1
         self.shelved.append((row, task))
 
-    def has_waiting(self, lane: LaneRow, level: int) -> None:
-        """A task of this level is added to those that wait in the lane."""
+    def enqueue(self, row: TaskRow) -> None:
+        """Add the task to the queue of its lane, which is locked. The caller counts it."""
+        lane = self._lanes[row.lane]
+        self.new.append(row)
+        lane.queued += 1
         lane.retry_at = 0.0
         self.woke = True
 
@@ -256,14 +247,15 @@ class Turn:
 
     async def bury_waiting(self, lane: LaneRow, why: str) -> int:
         """Bury a locked lane's waiting tasks, and the steps that wait for them; returns the number of the former."""
-        rows = [
-            TaskRow(*row)
+        found = [
+            await self.db.fetch(f"DELETE FROM {table}_{self.job} WHERE lane = $1 RETURNING {TASK}", lane.id)
             for table in ("waiting", "late")
-            for row in await self.db.fetch(f"DELETE FROM {table}_{self.job} WHERE lane = $1 RETURNING {TASK}", lane.id)
         ]
+        rows = [TaskRow(*row) for some in found for row in some]
         for row in rows:
             self.bury(row, why)
-        lane.waiting -= len(rows)
+        lane.queued -= len(found[0])
+        lane.later -= len(found[1])
         lane.best, lane.best_id, lane.exact = None, None, True
         self.waiting -= len(rows)
         if rows:

@@ -16,6 +16,7 @@ LONGEST_TALLY = 100
 
 _CHANGE_TURN = """
 UPDATE turn t SET
+    waiting = t.waiting + u.queued,
     level = CASE WHEN u.exact THEN u.level ELSE least(t.level, u.level) END,
     position = CASE WHEN u.exact OR u.level < t.level THEN u.position
         WHEN u.level = t.level THEN least(t.position, u.position) ELSE t.position END,
@@ -23,19 +24,22 @@ UPDATE turn t SET
         ELSE t.ready_at END,
     served = coalesce(u.served, t.served)
 FROM (SELECT %s::float8 AS now) n, unnest(%s::bigint[], %s::integer[], %s::bigint[], %s::boolean[],
-    %s::float8[], %s::bigint[]) u (lane, level, position, exact, ready_at, served)
-WHERE t.lane = u.lane AND (u.exact OR u.level < t.level OR (u.level = t.level AND u.position < t.position)
-    OR ((u.ready_at > n.now OR t.ready_at > n.now) AND u.ready_at <> t.ready_at))
+    %s::float8[], %s::bigint[], %s::bigint[]) u (lane, level, position, exact, ready_at, served, queued)
+WHERE t.lane = u.lane AND (u.level IS NOT NULL OR u.ready_at <> t.ready_at)
+RETURNING t.lane
 """
 """A lane that is ready keeps its time, and so its turn, unless it was served."""
-_ADD_TURN = """
-INSERT INTO turn (job, lane, pool, pace, level, position, ready_at, served)
-SELECT %s::integer, u.*
-FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::bigint[], %s::float8[]) WITH ORDINALITY
-    u (lane, pool, pace, level, position, ready_at, served)
-WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.lane = u.lane)
+_READY_AGAIN = """
+UPDATE turn SET ready_at = %s::float8 WHERE lane = ANY(%s::bigint[]) AND ready_at > %s::float8
 """
-"""Lanes that become ready at the same moment have their turns in the order of these rows: tokens are larger."""
+"""The short form, for lanes in which nothing changed but that they may run."""
+_ADD_TURN = """
+INSERT INTO turn (job, served, lane, pool, pace, level, position, ready_at, waiting)
+SELECT $1::integer, u.position - (1::bigint << 62), u.* FROM unnest($2::bigint[], $3::text[], $4::bigint[],
+    $5::integer[], $6::bigint[], $7::float8[], $8::bigint[]) u (lane, pool, pace, level, position, ready_at, waiting)
+"""
+"""Lanes that become ready at the same moment have their turns in the order in which their tasks came, and before those
+that were served at that moment."""
 _HANDED = """
 INSERT INTO held (job, worker, leased_at, token, task, lane, level, attempt, deaths, kills, member, chain, fp, body,
     starts_at)
@@ -49,22 +53,26 @@ async def write(turn: "Turn", turns: Sequence[TurnWrite]) -> None:
         *turn.more,
         *_task_parts(turn),
         *_lane_parts(turn),
-        *_turn_parts(turn, turns),
         *_worker_parts(turn),
         *await _tally_parts(turn),
     ]
-    counted = turn.waiting or turn.leased or turn.done or turn.dead or turn.leases
-    if counted:
+    answers = ["1", "false", "NULL"]
+    if turn.waiting or turn.leased or turn.done or turn.dead or turn.leases:
+        answers[0] = f"(SELECT count(*) FROM p{len(parts)})"
         parts.append(_counter_part(turn))
+    if turn.woke:
+        answers[1] = f"EXISTS (SELECT 1 FROM idle WHERE job = {turn.job} AND until > %s)"
+    parts += _turn_parts(turn, turns)
+    if filled := _filled(turns):
+        answers[2] = f"ARRAY(SELECT lane FROM p{len(parts) - 1})"
     if parts:
-        idle = "false"
-        if turn.woke:
-            idle = f"EXISTS (SELECT 1 FROM idle WHERE job = {turn.job} AND until > %s)"
-        answer = f"(SELECT count(*) FROM p{len(parts) - 1})" if counted else "1"
-        row = await turn.db.fetchrow(*composed(parts, f"SELECT {answer}, {idle}", [turn.now] if turn.woke else []))
+        last = f"SELECT {', '.join(answers)}"
+        row = await turn.db.fetchrow(*composed(parts, last, [turn.now] if turn.woke else []))
         if not row[0]:
             raise gone()
         turn.idle = turn.idle or row[1]
+        if filled and (added := [each for each in filled if each.lane not in set(row[2])]):
+            await _add_turns(turn, added)
     if turn.reopened:
         turn.reopened = False
         await turn.db.execute(
@@ -97,10 +105,10 @@ def _lane_parts(turn: "Turn") -> list[Part]:
     if lanes:
         parts.append(
             (
-                "UPDATE lane SET waiting = lane.waiting + u.waiting, waits = u.waits"
-                " FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[]) u (id, waiting, waits)"
+                "UPDATE lane SET later = lane.later + u.later, waits = u.waits"
+                " FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[]) u (id, later, waits)"
                 " WHERE lane.id = u.id",
-                [[lane.id for lane in lanes], [lane.waiting for lane in lanes], [lane.waits for lane in lanes]],
+                [[lane.id for lane in lanes], [lane.later for lane in lanes], [lane.waits for lane in lanes]],
             )
         )
     paces = [pace for pace in turn.paces if pace.changed]
@@ -120,46 +128,52 @@ def _lane_parts(turn: "Turn") -> list[Part]:
 
 
 def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
+    """The last part, if there is one, returns the lanes that have a row."""
     parts: list[Part] = []
     empty = [each.lane for each in turns if each.exact and each.level is None]
     if empty:
         parts.append(("DELETE FROM turn WHERE lane = ANY(%s::bigint[])", [empty]))
     kept = [each for each in turns if not each.exact or each.level is not None]
-    if kept:
+    ready = [each.lane for each in kept if each.level is None and not each.queued and each.ready_at <= turn.now]
+    if ready:
+        parts.append((_READY_AGAIN, [turn.now, sorted(ready), turn.now]))
+    changed = [each for each in kept if each.level is not None or each.queued or each.ready_at > turn.now]
+    if changed:
         parts.append(
             (
                 _CHANGE_TURN,
                 [
                     turn.now,
-                    [each.lane for each in kept],
-                    [each.level for each in kept],
-                    [each.position for each in kept],
-                    [each.exact for each in kept],
-                    [each.ready_at for each in kept],
-                    [each.served for each in kept],
-                ],
-            )
-        )
-    added = [each for each in kept if each.level is not None and each.served is None]
-    if added:
-        # In the order in which their tasks came.
-        order = {row.lane: -place for place, row in enumerate(reversed(turn.new))}
-        added.sort(key=lambda each: order.get(each.lane, 1))
-        parts.append(
-            (
-                _ADD_TURN,
-                [
-                    turn.job,
-                    [each.lane for each in added],
-                    [each.pool for each in added],
-                    [each.pace for each in added],
-                    [each.level for each in added],
-                    [each.position for each in added],
-                    [each.ready_at for each in added],
+                    [each.lane for each in changed],
+                    [each.level for each in changed],
+                    [each.position for each in changed],
+                    [each.exact for each in changed],
+                    [each.ready_at for each in changed],
+                    [each.served for each in changed],
+                    [each.queued for each in changed],
                 ],
             )
         )
     return parts
+
+
+def _filled(turns: Sequence[TurnWrite]) -> list[TurnWrite]:
+    """Lanes that have tasks now; those that had none before need a row."""
+    return [each for each in turns if each.level is not None and each.served is None]
+
+
+async def _add_turns(turn: "Turn", added: Sequence[TurnWrite]) -> None:
+    await turn.db.execute(
+        _ADD_TURN,
+        turn.job,
+        [each.lane for each in added],
+        [each.pool for each in added],
+        [each.pace for each in added],
+        [each.level for each in added],
+        [each.position for each in added],
+        [each.ready_at for each in added],
+        [each.queued for each in added],
+    )
 
 
 def _worker_parts(turn: "Turn") -> list[Part]:

@@ -1,6 +1,7 @@
-"""What an archive needs of the place that holds its files."""
+"""Where whole objects are kept: what an archive needs of the place that holds its files."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from trotline.model.time import Moment
@@ -22,6 +23,10 @@ class ObjectStore(Protocol):
         ...
 
     async def put(self, name: str, data: bytes) -> None: ...
+
+    async def put_file(self, name: str, file: Path) -> None:
+        """A file that may be larger than the memory."""
+        ...
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
 
