@@ -390,6 +390,8 @@ for _number in (1, 2, 3, 4):
 @runner("docs/how-to/scrapy.md 2")
 @runner("docs/how-to/scrapy.md 3")
 @runner("docs/how-to/scrapy.md 4")
+@runner("docs/how-to/scrapy.md 5")
+@runner("docs/how-to/scrapy.md 6")
 @runner("docs/how-to/from-scrapy-redis.md 1")
 def of_a_scrapy_project(reader: Reader, text: str) -> None:
     """Settings that the add-on accepts."""
