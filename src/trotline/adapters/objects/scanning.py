@@ -8,8 +8,7 @@ from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry
 from trotline.ports.archive import Skipped
 from trotline.rules import warc_reading
-
-VERIFY = "`trotline archive verify` names all damage. Put the file back from a backup, or move it out of the archive."
+from trotline.rules.archive_queries import VERIFY
 
 
 def told(damage: ArchiveDamage, skipped: Skipped | None) -> None:
