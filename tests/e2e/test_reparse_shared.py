@@ -81,13 +81,35 @@ async def test_units_of_a_killed_process_are_parsed_by_the_others(folder, both):
 @pytest.mark.slow("a run with a damaged file")
 async def test_a_damaged_file_is_buried_and_the_others_are_parsed(folder):
     [file, *_] = sorted(folder.glob("pages/warc/*/*.warc.gz"))
-    file.write_bytes(b"x" * file.stat().st_size)
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
     ended = await call(folder, *WORDS, "--share", "july", "--frontier", "sqlite:frontier.db")
     report = json.loads(ended.out)
     assert (ended.code, report["done"], report["dead"]) == (3, UNITS - 1, 1)
-    assert stored(folder) == (UNITS - 1) * PAGES
+    # What can be read of the file is stored, too.
+    assert (UNITS - 1) * PAGES < stored(folder) < UNITS * PAGES
+    lost = UNITS * PAGES - stored(folder)
+    assert sum(report["counts"]["damaged"].values()) == lost
     shown = await call(folder, "dead", report["job"], "--frontier", "sqlite:frontier.db")
-    assert "is damaged" in shown.out
+    assert "damaged: warc/" in shown.out
+
+
+@pytest.mark.slow("a re-parse of an archive with a damaged file")
+async def test_a_reparse_beside_damage_parses_the_rest_and_says_what_is_missing(folder):
+    [file, *_] = sorted(folder.glob("pages/warc/*/*.warc.gz"))
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+    (folder / "pages" / "open" / "x").mkdir()
+    (folder / "pages" / "open" / "x" / "foreign.warc.gz").write_bytes(b"x")
+    words = [word for word in WORDS if word != "--json"]
+    ended = await call(folder, *words)
+    assert ended.code == 3, ended.err
+    lost = UNITS * PAGES - stored(folder)
+    assert 0 < lost < PAGES
+    assert f"damaged {lost}: warc/" in ended.out
+    assert "(https://shop.example/p/" in ended.out
+    assert "damaged 1: open/x/foreign.warc.gz: it " in ended.out
+    assert "trotline archive verify" in ended.out
 
 
 async def test_another_spider_cannot_join(folder):

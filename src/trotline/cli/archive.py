@@ -2,18 +2,22 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from trotline.cli.archive_options import archive_of, filters, moment_of, query_of
-from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import archive_option, examples, json_option, time_of, wait_for
+from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
+from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import examples, json_option, time_of, wait_for
 from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
-from trotline.model.archive import ArchiveEntry
+from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
+from trotline.rules.archive_queries import VERIFY, SkippedCaptures, why_nothing
 from trotline.rules.archive_urls import keep_of
+
+_SHOWN = 10
 
 
 @click.group(
@@ -33,25 +37,44 @@ def command() -> None:
 @click.argument("url", default="")
 @filters
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
-@archive_option
+@read_archive_option
 @json_option
-def list_captures(url: str, limit: int, archive: str | None, as_json: bool, **given: Any) -> None:
+def list_captures(url: str, limit: int, archive: str | None, as_json: bool, **given: Any) -> int:
     """List captures: all, of one URL, or of those that start alike ('https://shop.example/p/*')."""
     from trotline.commands.archive import entries, public
 
-    found = wait_for(entries(archive_of(archive), query_of(url, **given)))
+    wanted = query_of(url, **given)
+    found, skipped = wait_for(entries(archive_of(archive), wanted))
     shown = found[-limit:]
     if as_json:
         for entry in shown:
             click.echo(json_line(public(entry)))
-        return
-    if not found:
-        click.echo("nothing fits")
-        return
-    for line in columns([("time (UTC)", "status", "type", "job", "route", "url"), *map(_row, shown)]):
-        click.echo(line)
-    if len(found) > limit:
-        click.echo(f"the newest {limit:,} of {len(found):,}; more: --limit N", err=True)
+    elif not found:
+        click.echo(_nothing(wanted))
+    else:
+        for line in columns([("time (UTC)", "status", "type", "job", "route", "url"), *map(_row, shown)]):
+            click.echo(line)
+        if len(found) > limit:
+            click.echo(f"the newest {limit:,} of {len(found):,}; more: --limit N", err=True)
+    return _name_skipped(skipped)
+
+
+def _nothing(wanted: ArchiveQuery) -> str:
+    why = why_nothing(wanted)
+    return f"nothing fits: {safe_text(why, 300)}" if why else "nothing fits"
+
+
+def _name_skipped(skipped: SkippedCaptures) -> int:
+    """The exit code."""
+    if not skipped:
+        return FINISHED
+    for why, number in skipped.reasons.most_common(_SHOWN):
+        named = f" ({safe_url(skipped.examples[why])})" if why in skipped.examples else ""
+        click.echo(f"skipped   {count(number)}: {safe_text(why, 300)}{named}", err=True)
+    if len(skipped.reasons) > _SHOWN:
+        click.echo(f"          and {count(len(skipped.reasons) - _SHOWN)} other reasons", err=True)
+    click.echo(f"  {VERIFY}", err=True)
+    return FINISHED_WITH_DEAD
 
 
 def _row(entry: ArchiveEntry) -> tuple[str, ...]:
@@ -66,13 +89,14 @@ def _row(entry: ArchiveEntry) -> tuple[str, ...]:
 @click.option("--at", metavar="TIME", help="The newest at or before: 2026-11-01, 2026-11-01T12:00, 2d (ago).")
 @click.option("--headers", is_flag=True, help="The status and the headers instead of the body.")
 @click.option("--out", metavar="FILE", help="Write the body to a file.")
-@archive_option
+@read_archive_option
 @json_option
 def get(url: str, at: str | None, headers: bool, out: str | None, archive: str | None, as_json: bool) -> None:
     """Print a page as it was received, or a file that a handler kept (archive:sha256-...)."""
     from trotline.commands.archive import get, public
 
-    page = wait_for(get(archive_of(archive), url, moment_of("--at", at) if at else None))
+    page, skipped = wait_for(get(archive_of(archive), url, moment_of("--at", at) if at else None))
+    _name_skipped(skipped)
     if as_json:
         answer = page.answer
         click.echo(json_line({**public(page.entry), "headers": answer.headers, "size": len(answer.body)}))
@@ -95,21 +119,26 @@ def get(url: str, at: str | None, headers: bool, out: str | None, archive: str |
 @click.option("--url", default="", help="Only this one, or those that start so: 'https://shop.example/p/*'.")
 @filters
 @click.option("--replace", is_flag=True, help="FILE may be there already.")
-@archive_option
-def export(file: str, url: str, replace: bool, archive: str | None, **given: Any) -> None:
-    """Write captures into one WARC file, for other tools."""
+@read_archive_option
+def export(file: str, url: str, replace: bool, archive: str | None, **given: Any) -> int:
+    """Write captures into one WARC file, for other tools. What is damaged is skipped and named; then exit code 3."""
     from trotline.commands.archive import export
 
     if not file.endswith(".warc.gz"):
         raise SettingsError(f"{file}: a WARC file ends in .warc.gz", hint="Name it so: other tools know it by that.")
     if Path(file).exists() and not replace:
         raise SettingsError(f"{file} is there already", hint="Give another name, or --replace.")
-    number = wait_for(export(archive_of(archive), query_of(url, **given), Path(file)))
-    click.echo(f"{count(number, 'capture')} in {file}")
+    wanted = query_of(url, **given)
+    number, skipped = wait_for(export(archive_of(archive), wanted, Path(file)))
+    if number:
+        click.echo(f"{count(number, 'capture')} in {file}")
+    else:
+        click.echo(f"{_nothing(wanted)}; no file is written", err=True)
+    return _name_skipped(skipped) or (FINISHED if number else EMPTY)
 
 
 @command.command()
-@archive_option
+@read_archive_option
 @json_option
 def verify(archive: str | None, as_json: bool) -> int:
     """Read everything, and say what is damaged. Exit code 3 if something is."""
@@ -122,16 +151,29 @@ def verify(archive: str | None, as_json: bool) -> int:
         click.echo(json_line(msgspec.to_builtins(found)))
     else:
         click.echo(f"{count(found.captures, 'capture')} in {count(found.files, 'file')}, {size(found.size)}")
-        for damage in found.damages:
-            click.echo(f"damaged: {safe(damage.file, 200)} at byte {damage.offset}: {safe_text(damage.what, 200)}")
-        click.echo("nothing is damaged" if not found.damages else f"{count(len(found.damages), 'damage')}")
+        _show_damages(found.damages)
     return FINISHED_WITH_DEAD if found.damages else FINISHED
+
+
+def _show_damages(damages: Sequence[ArchiveDamage]) -> None:
+    """By file: one that is cut has a damage for each of its pages."""
+    files: dict[str, list[ArchiveDamage]] = {}
+    for one in damages:
+        files.setdefault(one.file, []).append(one)
+    for file, found in list(files.items())[:_SHOWN]:
+        first = found[0]
+        more = f"; and {count(len(found) - 1)} more in it" if len(found) > 1 else ""
+        click.echo(f"damaged: {safe(file, 200)} at byte {first.offset}: {safe_text(first.what, 200)}{more}")
+    if len(files) > _SHOWN:
+        click.echo(f"         and {count(len(files) - _SHOWN)} more files: --json has all")
+    in_files = f"{count(len(damages), 'damage')} in {count(len(files), 'file')}"
+    click.echo(in_files if damages else "nothing is damaged")
 
 
 @command.command()
 @click.option("--older", metavar="TIME", help="Remove captures older than this: 90d, 12h.  [default: keep= of the URL]")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@archive_option
+@read_archive_option
 @json_option
 def prune(older: str | None, dry_run: bool, archive: str | None, as_json: bool) -> None:
     """Remove old captures: files whose newest capture is older go whole. A coordinator does it by keep= of the URL."""
@@ -153,7 +195,7 @@ def prune(older: str | None, dry_run: bool, archive: str | None, as_json: bool) 
 
 
 @command.command()
-@archive_option
+@read_archive_option
 def compact(archive: str | None) -> None:
     """Roll small files that dead workers left into large ones. Runs and workers do it, too, when they start."""
     from trotline.commands.archive import compact

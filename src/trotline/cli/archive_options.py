@@ -10,8 +10,15 @@ import click
 from trotline.cli.options import settings_of
 from trotline.model.archive import ArchiveQuery, CaptureKind
 from trotline.model.time import LAST_MOMENT, Moment, seconds
+from trotline.rules.archive_queries import page_named
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def read_archive_option(command: F) -> F:
+    return click.option(
+        "--archive", metavar="URL", help="The archive that is read: file:FOLDER or s3://BUCKET/PREFIX."
+    )(command)
 
 
 def filters(command: F) -> F:
@@ -35,7 +42,7 @@ def query_of(
     kind: CaptureKind | None = None,
 ) -> ArchiveQuery:
     return ArchiveQuery(
-        url=url,
+        url=page_named(url),
         job=job or "",
         route=route or "",
         since=moment_of("--since", since) if since else 0.0,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.cli.archive_options import filters, query_of
+from trotline.cli.archive_options import filters, query_of, read_archive_option
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import archive_option, examples, json_option, settings_of, wait_for
+from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe, safe_text, safe_url
+from trotline.rules.archive_queries import VERIFY
 
 if TYPE_CHECKING:
     from trotline.commands.reparse import ReparsePlan, ReparseReport
@@ -33,7 +34,7 @@ _SHOWN = 10
 @filters
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
-@archive_option
+@read_archive_option
 @click.option("--processes", type=int, metavar="N", help="Processes that parse.  [default: one per processor]")
 @click.option("--share", metavar="NAME", help="Share the work with every re-parse of this name on the frontier.")
 @click.option("--frontier", metavar="URL", help="Where a shared re-parse keeps what is to be done.")
@@ -81,7 +82,7 @@ def command(
     else:
         more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
         click.echo(f"{count(report.written, 'record')} written{more}")
-    if report.counts.failed or report.counts.rejects or report.refused:
+    if report.counts.failed or report.counts.damaged or report.counts.rejects or report.refused:
         return FINISHED_WITH_DEAD
     return FINISHED if report.counts.read else EMPTY
 
@@ -119,6 +120,9 @@ def _show_counts(counts: "ReparseCounts") -> None:
     for why, number in list(counts.not_read.items())[:_SHOWN]:
         click.echo(f"  not     {count(number)}: {safe_text(why, 200)}")
     _show_reasons("failed", counts.failed, counts.examples)
+    _show_reasons("damaged", counts.damaged, counts.examples)
+    if counts.damaged:
+        click.echo(f"          {VERIFY}")
     rejected = f", {count(counts.rejects)} not valid" if counts.rejects else ""
     click.echo(f"records   {count(counts.records)}{rejected}")
     _show_reasons("reason", counts.rejected, counts.examples)
@@ -127,7 +131,7 @@ def _show_counts(counts: "ReparseCounts") -> None:
 def _show_reasons(word: str, reasons: dict[str, int], examples: dict[str, list[str]]) -> None:
     for why, number in list(reasons.items())[:_SHOWN]:
         named = ", ".join(safe_url(url) for url in examples.get(why, ()))
-        click.echo(f"  {word}  {count(number)}: {safe_text(why, 200)} ({named})")
+        click.echo(f"  {word:7} {count(number)}: {safe_text(why, 200)}{f' ({named})' if named else ''}")
     if len(reasons) > _SHOWN:
         click.echo(f"          and {len(reasons) - _SHOWN} other reasons: --json has all")
 

@@ -22,6 +22,7 @@ from trotline.model.archive import (
 )
 from trotline.model.time import LAST_MOMENT, Moment
 from trotline.rules import archive_urls
+from trotline.rules.archive_queries import SkippedCaptures, host_of, page_named
 from trotline.rules.backend_urls import path_of
 
 if TYPE_CHECKING:
@@ -71,39 +72,51 @@ async def _is_missing(url: str) -> bool:
     return not await asyncio.to_thread(Path(path_of(archive_urls.read(url).place)).is_dir)
 
 
-async def entries(url: str, wanted: ArchiveQuery) -> list[ArchiveEntry]:
+async def entries(url: str, wanted: ArchiveQuery) -> tuple[list[ArchiveEntry], SkippedCaptures]:
     """Sorted by time."""
+    skipped = SkippedCaptures()
     async with existing(url) as archive:
-        return sorted([entry async for entry in archive.entries(wanted)], key=lambda entry: (entry.at, entry.url))
+        found = [entry async for entry in archive.entries(wanted, skipped.add)]
+    return sorted(found, key=lambda entry: (entry.at, entry.url)), skipped
 
 
-async def get(url: str, page: str, at: Moment | None) -> ArchivedPage:
-    """The newest capture of a page, or the newest at or before a time."""
+async def get(url: str, page: str, at: Moment | None) -> tuple[ArchivedPage, SkippedCaptures]:
+    """The newest capture of a page, or the newest at or before a time. Damage elsewhere is no reason not to give it."""
+    page, skipped = page_named(page), SkippedCaptures()
     async with existing(url) as archive:
         wanted = ArchiveQuery(url=page, until=LAST_MOMENT if at is None else at)
-        found = [entry async for entry in archive.entries(wanted)]
+        found = [entry async for entry in archive.entries(wanted, skipped.add)]
         if not found:
-            raise await _not_there(archive, page, at)
-        return await archive.read(max(found, key=lambda entry: entry.at))
+            raise await _not_there(archive, page, at, skipped)
+        return await archive.read(max(found, key=lambda entry: entry.at)), skipped
 
 
-async def _not_there(archive: "Archive", page: str, at: Moment | None) -> ArchiveError:
+async def _not_there(archive: "Archive", page: str, at: Moment | None, skipped: SkippedCaptures) -> ArchiveError:
+    if skipped:
+        what = f"{page} is not in what can be read of the archive: {next(iter(skipped.reasons))}"
+        return ArchiveError(what, hint="`trotline archive verify` names all damage.")
     later = [entry async for entry in archive.entries(ArchiveQuery(url=page))] if at is not None else []
     if later:
         from trotline.rules.warc import date_of
 
         first = min(entry.at for entry in later)
         return ArchiveError(f"{page} was not archived by then", hint=f"Its first capture is of {date_of(first)}.")
-    return ArchiveError(f"{page} is not in the archive", hint="To look for it: trotline archive list 'https://HOST/*'")
+    near = host_of(page) or "https://HOST/*"
+    return ArchiveError(f"{page} is not in the archive", hint=f"To look for it: trotline archive list '{near}'")
 
 
-async def export(url: str, wanted: ArchiveQuery, file: Path) -> int:
-    """Write the captures that fit into one WARC file, each with its body; how many."""
+class _NothingFits(Exception):
+    """No file is written."""
+
+
+async def export(url: str, wanted: ArchiveQuery, file: Path) -> tuple[int, SkippedCaptures]:
+    """Write the captures that fit into one WARC file, each with its body; how many. Without any there is no file."""
     from trotline.adapters.files.export import write_whole
     from trotline.rules import warc
 
     async with existing(url) as archive:
-        pages, loop = archive.pages(wanted), asyncio.get_running_loop()
+        skipped = SkippedCaptures()
+        pages, loop = archive.pages(wanted, skipped=skipped.add), asyncio.get_running_loop()
 
         async def following() -> ArchivedPage | None:
             return await anext(pages, None)
@@ -114,9 +127,14 @@ async def export(url: str, wanted: ArchiveQuery, file: Path) -> int:
             while page := asyncio.run_coroutine_threadsafe(following(), loop).result():
                 stream.write(warc.encode(_capture(page), {}).data)
                 number += 1
+            if not number:
+                raise _NothingFits
             return number
 
-        return await asyncio.to_thread(write_whole, file, write)
+        try:
+            return await asyncio.to_thread(write_whole, file, write), skipped
+        except _NothingFits:
+            return 0, skipped
 
 
 def _capture(page: ArchivedPage) -> Capture:

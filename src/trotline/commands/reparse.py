@@ -99,12 +99,13 @@ def share_of(plan: ReparsePlan, file: Path, **what: Any) -> ReparseShare:
 
 
 def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
-    not_read, failed, rejected = Counter[str](), Counter[str](), Counter[str]()
+    not_read, failed, rejected, damaged = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     examples = dict[str, list[str]]()
     for part in parts:
         not_read.update(part.not_read)
         failed.update(part.failed)
         rejected.update(part.rejected)
+        damaged.update(part.damaged)
         for why, urls in part.examples.items():
             examples[why] = [*examples.get(why, ()), *urls][: reparse_child.EXAMPLES]
     return ReparseCounts(
@@ -115,6 +116,7 @@ def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
         rejected=dict(rejected.most_common()),
         not_read=dict(not_read.most_common()),
         failed=dict(failed.most_common()),
+        damaged=dict(damaged.most_common()),
         examples=examples,
         trouble=next((part.trouble for part in parts if part.trouble), ""),
     )

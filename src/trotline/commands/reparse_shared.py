@@ -102,6 +102,11 @@ async def _report(queue: Queue, parsed: list[ReparseCounts], **more: Any) -> Sha
     return SharedReport(counts=counts, units=len(parsed), done=now.done, dead=now.dead, job=job, **more)
 
 
+def _about_damage(damaged: dict[str, int]) -> str:
+    number, why = sum(damaged.values()), next(iter(damaged))
+    return f"{number:,} {'capture is' if number == 1 else 'captures are'} damaged: {why}"
+
+
 class _Shared:
     def __init__(self, plan: ReparsePlan, spider: str, queue: Queue, sink: Sink) -> None:
         self._plan = plan
@@ -129,14 +134,16 @@ class _Shared:
             )
         counts = await parser.parse(share_of(msgspec.structs.replace(self._plan, query=query), file, unit=unit))
         try:
-            if counts.lasting:
-                await self._queue.bury(task, counts.trouble)
-            elif counts.trouble:
+            if counts.trouble:
                 await self._queue.retry(task, counts.trouble)
+                return
+            records = await self._store(file)
+            if counts.damaged:
+                # What can be read is stored; another try would not help the rest.
+                await self._queue.bury(task, _about_damage(counts.damaged))
             else:
-                records = await self._store(file)
                 await self._queue.done(task, records=records)
-                self.parsed.append(counts)
+            self.parsed.append(counts)
         except LeaseLost:
             # Another process has it now, and stores the same.
             return

@@ -109,6 +109,13 @@ class ArchiveDamage(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     offset: int = 0
     what: str
+    url: str = ""
+    """Of the capture; empty: the file, or the rest of it."""
+
+    @property
+    def reason(self) -> str:
+        """The same for all captures that are damaged alike."""
+        return f"{self.file}: {self.what}"
 
 
 class ArchiveCheck(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,17 +1,21 @@
 """Where raw responses and artifacts go."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from trotline.model.archive import (
     ArchiveCheck,
     ArchiveCut,
+    ArchiveDamage,
     ArchivedPage,
     ArchiveEntry,
     ArchiveQuery,
     Capture,
 )
 from trotline.model.time import Moment
+
+Skipped = Callable[[ArchiveDamage], None]
+"""Is told of each capture that is damaged and left out."""
 
 
 class Archive(Protocol):
@@ -31,8 +35,9 @@ class Archive(Protocol):
         """Store the batch. `ArchiveUnreachable`: it may not be stored; write it again later."""
         ...
 
-    def entries(self, wanted: ArchiveQuery) -> AsyncIterator[ArchiveEntry]:
-        """The captures that fit, in no order."""
+    def entries(self, wanted: ArchiveQuery, skipped: Skipped | None = None) -> AsyncIterator[ArchiveEntry]:
+        """The captures that fit, in no order. What is damaged is left out, and `skipped` is told of each; without
+        `skipped` it is `ArchiveDamaged`."""
         ...
 
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
@@ -44,7 +49,9 @@ class Archive(Protocol):
         should be read soon."""
         ...
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
+    def pages(
+        self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "", skipped: Skipped | None = None
+    ) -> AsyncIterator[ArchivedPage]:
         """As `entries` and `read`, piece by piece, of all units or of one. `parts`: readers that share the work; each
         capture is read by one."""
         ...

@@ -31,7 +31,7 @@ class ObjectStore(Protocol):
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def listed(self, prefix: str) -> list[StoredObject]:
-        """Sorted by name."""
+        """Those in a folder; all without a name. Sorted by name."""
         ...
 
     async def delete(self, names: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ import msgspec
 
 from trotline.config import backends
 from trotline.config.spider_loader import load
-from trotline.errors import ArchiveDamaged, TrotlineError
-from trotline.model.archive import ArchiveQuery
+from trotline.errors import TrotlineError
+from trotline.model.archive import ArchiveDamage, ArchiveQuery
 from trotline.model.record import Record
 from trotline.processes import memory_limits
 from trotline.rules import redaction
@@ -54,22 +54,28 @@ class ReparseCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Why records are not valid; `examples` has pages of each reason, as for `failed`."""
     not_read: dict[str, int] = {}
     failed: dict[str, int] = {}
+    damaged: dict[str, int] = {}
+    """Captures, or the rest of a file, that cannot be read."""
     examples: dict[str, list[str]] = {}
     trouble: str = ""
     """Why it could not go on."""
-    lasting: bool = False
-    """Another try would not help."""
 
 
 class _Tally:
     def __init__(self) -> None:
         self.pages = self.read = self.records = self.rejects = 0
         self.not_read, self.failed, self.rejected = Counter[str](), Counter[str](), Counter[str]()
+        self.damaged = Counter[str]()
         self.examples: dict[str, list[str]] = {}
 
     def fail(self, why: str, url: str) -> None:
         self.failed[why] += 1
         self._name(why, url)
+
+    def damage(self, one: ArchiveDamage) -> None:
+        self.damaged[one.reason] += 1
+        if one.url:
+            self._name(one.reason, one.url)
 
     def reject(self, why: str, url: str) -> None:
         self.rejects += 1
@@ -81,7 +87,7 @@ class _Tally:
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
 
-    def counts(self, trouble: str = "", *, lasting: bool = False) -> ReparseCounts:
+    def counts(self, trouble: str = "") -> ReparseCounts:
         return ReparseCounts(
             pages=self.pages,
             read=self.read,
@@ -90,9 +96,9 @@ class _Tally:
             rejected=dict(self.rejected),
             not_read=dict(self.not_read),
             failed=dict(self.failed),
+            damaged=dict(self.damaged),
             examples=self.examples,
             trouble=redaction.text(trouble),
-            lasting=lasting,
         )
 
 
@@ -101,13 +107,13 @@ def main() -> int:
     for line in sys.stdin.buffer:
         share = msgspec.json.decode(line, type=ReparseShare)
         memory_limits.cap(share.memory)
-        tally, trouble, lasting = _Tally(), "", False
+        tally, trouble = _Tally(), ""
         try:
             with Path(share.out).open("wb") as out:
                 asyncio.run(_parse(share, tally, out))
         except TrotlineError as error:
-            trouble, lasting = f"{error.what}. {error.hint}", isinstance(error, ArchiveDamaged)
-        sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble, lasting=lasting)) + b"\n")
+            trouble = f"{error.what}. {error.hint}"
+        sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
         sys.stdout.buffer.flush()
     return 0
 
@@ -116,7 +122,7 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
     reparse = _reparse(share.ref, any_spider=bool(share.query.job))
     archive = backends.open_archive(share.archive, f"reparse-{share.part}")
     with reparse.interruptible():
-        async for page in archive.pages(share.query, share.part, share.parts, share.unit):
+        async for page in archive.pages(share.query, share.part, share.parts, share.unit, tally.damage):
             tally.pages += 1
             try:
                 got, kept = await reparse.read(page)

@@ -97,6 +97,8 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     kind = record.fields.get("warc-type", "")
     if kind not in ("response", "revisit", "resource"):
         return None
+    if not (identity := id_of(record)):
+        raise Bad("it has no WARC-Record-ID")
     about = about_of(record)
     seen_at = about.get("seen_at")
     status, headers, _ = _http(record.block) if kind != "resource" else (0, (), b"")
@@ -104,7 +106,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     if kind != "resource":
         mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
     return ArchiveEntry(
-        id=id_of(record),
+        id=identity,
         url=record.fields.get("warc-target-uri", ""),
         at=float(seen_at) if isinstance(seen_at, int | float) else _moment(record.fields.get("warc-date", "")),
         kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,

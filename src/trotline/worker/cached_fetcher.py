@@ -14,7 +14,7 @@ import msgspec
 from trotline.errors import ArchiveError
 from trotline.model.account import StoredCookie
 from trotline.model.answer import FROM_ARCHIVE, Answer, Failure
-from trotline.model.archive import ArchiveEntry, ArchiveQuery, Capture, CaptureKind
+from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery, Capture, CaptureKind
 from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.model.time import Moment
@@ -78,7 +78,7 @@ class CachedFetcher:
 
     async def _newest(self) -> dict[str, ArchiveEntry]:
         found: dict[str, ArchiveEntry] = {}
-        async for entry in self._archive.entries(ArchiveQuery(kind=CaptureKind.RESPONSE)):
+        async for entry in self._archive.entries(ArchiveQuery(kind=CaptureKind.RESPONSE), _damaged):
             known = found.get(entry.url)
             if _lasts(entry.status) and (known is None or known.at < entry.at):
                 found[entry.url] = entry
@@ -102,6 +102,11 @@ class CachedFetcher:
         except ArchiveError as error:
             # It is only fetched again.
             log.warning("cache.unwritable %s", error.what)
+
+
+def _damaged(damage: ArchiveDamage) -> None:
+    """What it had is fetched again."""
+    log.warning("cache.damaged %s", redaction.text(damage.reason))
 
 
 def _may_be_cached(task: Task) -> bool:

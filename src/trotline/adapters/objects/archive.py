@@ -19,6 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from trotline.adapters.objects import check, retention
+from trotline.adapters.objects.page_reader import PageReader
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
 from trotline.errors import ArchiveError
@@ -33,6 +34,7 @@ from trotline.model.archive import (
 )
 from trotline.model.limits import MIB
 from trotline.model.time import Moment, Seconds
+from trotline.ports.archive import Skipped
 from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc
 from trotline.rules.archive_urls import ArchiveUrl
@@ -87,6 +89,7 @@ class ObjectArchive:
         self._writer = f"{name or 'writer'}_{uuid4().hex[:12]}"
         self._store = store
         self._reader = Reader(store)
+        self._pages = PageReader(store, self._reader)
         self._roller = Roller(store)
         self._roll_size = roll_size
         self._roll_time = roll_time
@@ -128,17 +131,19 @@ class ObjectArchive:
             # Nothing is lost: the small objects stay, and are found. `tidy` rolls them later.
             self._failed_roll = error
 
-    def entries(self, wanted: ArchiveQuery) -> AsyncIterator[ArchiveEntry]:
-        return self._reader.entries(wanted)
+    def entries(self, wanted: ArchiveQuery, skipped: Skipped | None = None) -> AsyncIterator[ArchiveEntry]:
+        return self._reader.entries(wanted, skipped)
 
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         return await self._reader.read(entry)
 
     async def units(self, wanted: ArchiveQuery) -> list[str]:
-        return await self._reader.units(wanted)
+        return await self._pages.units(wanted)
 
-    def pages(self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "") -> AsyncIterator[ArchivedPage]:
-        return self._reader.pages(wanted, part, parts, unit)
+    def pages(
+        self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "", skipped: Skipped | None = None
+    ) -> AsyncIterator[ArchivedPage]:
+        return self._pages.pages(wanted, part, parts, unit, skipped)
 
     async def check(self) -> ArchiveCheck:
         return await check.check(self._store)

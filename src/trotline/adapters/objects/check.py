@@ -2,11 +2,14 @@
 
 import msgspec
 
-from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, scanned, span_of
+from trotline.adapters.objects import scanning
+from trotline.adapters.objects.roll import FILE, INDEX, OPEN, ROLLED, span_of
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
 from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_reading
+
+_OF_WARC = (FILE, INDEX, ".warc")
 
 
 class _Finding:
@@ -22,7 +25,7 @@ class _Finding:
 
 async def check(store: ObjectStore) -> ArchiveCheck:
     found = _Finding()
-    rolled = await store.listed(ROLLED)
+    rolled = await _listed(store, found)
     indexes = {one.name for one in rolled if span_of(one.name) is not None}
     for one in rolled:
         if one.name.endswith(FILE) and one.name.removesuffix(FILE) + INDEX in indexes:
@@ -41,6 +44,17 @@ async def check(store: ObjectStore) -> ArchiveCheck:
         if one.name.endswith(FILE) and one.name.removesuffix(FILE) + INDEX not in indexes:
             await _check_without_index(store, one, found)
     return ArchiveCheck(files=found.files, captures=len(found.captures), size=found.size, damages=tuple(found.damages))
+
+
+async def _listed(store: ObjectStore, found: _Finding) -> list[StoredObject]:
+    """Rolled files. A WARC file that lies beside the folders of the archive is not read by anything."""
+    rolled = []
+    for one in await store.listed(""):
+        if one.name.startswith(f"{ROLLED}/"):
+            rolled.append(one)
+        elif not one.name.startswith(f"{OPEN}/") and one.name.endswith(_OF_WARC):
+            found.damaged(one.name, "it is not read here: in a folder of open/ a .warc.gz of this archive is")
+    return rolled
 
 
 async def _get(store: ObjectStore, one: StoredObject) -> bytes | None:
@@ -78,7 +92,7 @@ async def _check_without_index(store: ObjectStore, one: StoredObject, found: _Fi
     if data is None or await _has_index_now(store, one):
         return
     try:
-        ids = {entry.id for entry in scanned(data, one.name)}
+        ids = {entry.id for entry, _ in scanning.captures(one.name, data, None)}
     except ArchiveDamaged as error:
         found.damaged(one.name, f"its index is missing; {error.what}")
         return

@@ -1,6 +1,7 @@
 """Rolls the small objects of a writer into one file with an index."""
 
 import hashlib
+import logging
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,11 +9,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from trotline.adapters.objects import scanning
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveEntry
 from trotline.model.time import Moment, Seconds
 from trotline.ports.object_store import ObjectStore, StoredObject
-from trotline.rules import cdxj, warc, warc_reading
+from trotline.rules import cdxj, warc
+
+log = logging.getLogger("trotline.archive")
 
 OPEN = "open"
 ROLLED = "warc"
@@ -36,7 +40,10 @@ def span_of(index: str) -> Span | None:
     match = _NAME.fullmatch(index)
     if match is None:
         return None
-    first, last = (datetime.strptime(text, _STAMP).replace(tzinfo=UTC).timestamp() for text in match.groups())
+    try:
+        first, last = (datetime.strptime(text, _STAMP).replace(tzinfo=UTC).timestamp() for text in match.groups())
+    except ValueError:
+        return None
     return Span(first, last + 1.0)
 
 
@@ -90,7 +97,11 @@ class Roller:
         rolled = 0
         for writer, objects in by_writer.items():
             if writer != but and max(one.modified for one in objects) < now - DEAD_AFTER:
-                rolled += bool(await self._roll_rest(writer, [one.name for one in objects]))
+                try:
+                    rolled += bool(await self._roll_rest(writer, [one.name for one in objects]))
+                except ArchiveDamaged as error:
+                    # It stays where it is, with the bodies that others of its writer refer to.
+                    log.warning("archive.not_rolled %s", error.what)
         return rolled
 
     async def _roll_rest(self, writer: str, names: Sequence[str]) -> str:
@@ -101,7 +112,9 @@ class Roller:
                 found = await self._store.get(name)
             except KeyError:
                 continue
-            entries += [msgspec.structs.replace(one, offset=one.offset + at) for one in scanned(found, name)]
+            entries += [
+                msgspec.structs.replace(one, offset=one.offset + at) for one, _ in scanning.captures(name, found, None)
+            ]
             there.append(name)
             data.append(found)
             at += len(found)
@@ -116,21 +129,14 @@ class Roller:
         return base + INDEX
 
 
-def scanned(data: bytes, name: str) -> list[ArchiveEntry]:
-    """The entries of a file without an index; `ArchiveDamaged` if it is not one."""
-    try:
-        return [
-            msgspec.structs.replace(entry, file=name, offset=offset, length=length)
-            for offset, length, record in warc_reading.records(data)
-            if (entry := warc_reading.capture_of(record)) is not None
-        ]
-    except warc_reading.Bad as error:
-        raise ArchiveDamaged(f"{name} is damaged: {error}", hint="See: trotline archive verify") from error
-
-
 def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) -> str:
     """From what is in it: who rolls the same objects again writes the same file."""
     first = datetime.fromtimestamp(min(entry.at for entry in entries), UTC)
     last = datetime.fromtimestamp(max(entry.at for entry in entries), UTC)
     of = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
-    return f"{ROLLED}/{first:%Y%m%d}/{first:{_STAMP}}-{last:{_STAMP}}-{writer}_{of}"
+    return f"{ROLLED}/{first:%Y%m%d}/{first:{_STAMP}}-{last:{_STAMP}}{mark_of(writer)}{of}"
+
+
+def mark_of(writer: str) -> str:
+    """In the names of all files rolled of this writer. A folder that a person made may have any name."""
+    return f"-{re.sub(r'[^A-Za-z0-9_.]+', '_', writer)}_"

@@ -100,7 +100,7 @@ class S3Objects:
 
     async def _list(self, prefix: str) -> list[StoredObject]:
         found = []
-        async for chunk in obstore.list(self._store, f"{self._prefix}{prefix}/"):
+        async for chunk in obstore.list(self._store, f"{self._prefix}{prefix}/" if prefix else self._prefix):
             for one in chunk:
                 name = one["path"].removeprefix(self._prefix)
                 found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))

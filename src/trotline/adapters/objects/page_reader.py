@@ -1,0 +1,155 @@
+"""Reads all pages that are wanted, file by file; any number of readers can share the work."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from zlib import crc32
+
+from trotline.adapters.objects import scanning
+from trotline.adapters.objects.reader import Reader
+from trotline.adapters.objects.roll import FILE, OPEN, mark_of
+from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery
+from trotline.ports.archive import Skipped
+from trotline.ports.object_store import ObjectStore
+from trotline.rules import warc, warc_reading
+
+_MOST_BODIES = 32
+"""Bodies that are kept for the next revisit of them."""
+
+
+class PageReader:
+    def __init__(self, store: ObjectStore, reader: Reader) -> None:
+        self._store = store
+        self._reader = reader
+
+    async def units(self, wanted: ArchiveQuery) -> list[str]:
+        """Open ones first: they are read before they are rolled."""
+        writers = {_unit(name): None for name in await self._reader.open_files()}
+        return [*writers, *(one.name for one in await self._reader.indexes(wanted))]
+
+    async def pages(
+        self, wanted: ArchiveQuery, part: int, parts: int, unit: str, skipped: Skipped | None
+    ) -> AsyncIterator[ArchivedPage]:
+        """Each part of a rolled file is read by itself; what a writer has not rolled is read by one part."""
+        seen = set[str]()
+        for each in [unit] if unit else await self.units(wanted):
+            if not each.startswith(f"{OPEN}/"):
+                found = self._of_rolled(each, wanted, skipped, part, parts)
+            elif crc32(each.encode()) % parts == part:
+                found = self._of_open(each, wanted, skipped)
+            else:
+                continue
+            async for page in found:
+                if page.entry.id not in seen:
+                    seen.add(page.entry.id)
+                    yield page
+
+    async def _of_rolled(
+        self, index: str, wanted: ArchiveQuery, skipped: Skipped | None, part: int = 0, parts: int = 1
+    ) -> AsyncIterator[ArchivedPage]:
+        """By the index: what is not wanted is neither fetched nor unpacked."""
+        lines = await self._reader.lines(index, skipped if part == 0 or skipped is None else _named_by_another)
+        entries = sorted(lines, key=lambda entry: entry.offset)
+        count = len(entries)
+        chosen = [one for one in entries[count * part // parts : count * (part + 1) // parts] if wanted.fits(one)]
+        if not chosen:
+            return
+        start, end = chosen[0].offset, chosen[-1].offset + chosen[-1].length
+        try:
+            data = await self._store.get(chosen[0].file, start, end - start)
+        except KeyError:
+            if await self._is_there(index):
+                for one in chosen:
+                    scanning.told(scanning.damage_of(one, "its file is missing"), skipped)
+            # Else it was pruned since it was listed: the index goes first.
+            return
+        bodies = _Bodies(self._store, entries) if any(one.is_revisit for one in chosen) else None
+        for one in chosen:
+            try:
+                record = scanning.record_of(one, data[one.offset - start : one.offset - start + one.length])
+                original = await bodies.of(one) if bodies is not None and one.is_revisit else None
+                page = scanning.page_of(one, record, original)
+            except warc_reading.Bad as error:
+                scanning.told(scanning.damage_of(one, error), skipped)
+                continue
+            yield page
+
+    async def _is_there(self, name: str) -> bool:
+        try:
+            await self._store.get(name, 0, 1)
+        except KeyError:
+            return False
+        return True
+
+    async def _of_open(self, unit: str, wanted: ArchiveQuery, skipped: Skipped | None) -> AsyncIterator[ArchivedPage]:
+        names = [unit]
+        if not unit.endswith(FILE):
+            names = [one.name for one in await self._store.listed(unit) if one.name.endswith(FILE)]
+        there = await self._fetched(names)
+        for page in _pages(there, wanted, skipped):
+            yield page
+        if len(there) < len(names) or not names:
+            # Rolled since they were listed.
+            mark = mark_of(unit.rpartition("/")[2])
+            for index in await self._reader.indexes(wanted):
+                if mark in index.name:
+                    async for page in self._of_rolled(index.name, wanted, skipped):
+                        yield page
+
+    async def _fetched(self, names: list[str]) -> list[tuple[str, bytes]]:
+        """Without those that are gone: rolled, or pruned."""
+        found = []
+        for name in names:
+            try:
+                found.append((name, await self._store.get(name)))
+            except KeyError:
+                continue
+        return found
+
+
+class _Bodies:
+    """The records that revisits of one file refer to."""
+
+    def __init__(self, store: ObjectStore, entries: Sequence[ArchiveEntry]) -> None:
+        self._store = store
+        self._entries = {one.digest: one for one in reversed(entries) if not one.is_revisit}
+        self._read: dict[str, warc_reading.Record] = {}
+
+    async def of(self, entry: ArchiveEntry) -> warc_reading.Record:
+        if entry.digest not in self._read:
+            first = self._entries.get(entry.digest)
+            if first is None:
+                raise warc_reading.Bad("its body is not there")
+            if len(self._read) >= _MOST_BODIES:
+                del self._read[next(iter(self._read))]
+            try:
+                data = await self._store.get(first.file, first.offset, first.length)
+            except KeyError:
+                raise warc_reading.Bad("its body is gone") from None
+            self._read[entry.digest] = scanning.record_of(first, data)
+        return self._read[entry.digest]
+
+
+def _unit(name: str) -> str:
+    """The folder of a writer; a file that somebody put beside them is one by itself."""
+    folder = name.rpartition("/")[0]
+    return name if folder == OPEN else folder
+
+
+def _named_by_another(damage: ArchiveDamage) -> None:
+    """An index that is damaged is named by the first of the readers that share it."""
+
+
+def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skipped | None) -> Iterator[ArchivedPage]:
+    """Of files without an index."""
+    originals: dict[str, warc_reading.Record] = {}
+    for name, data in files:
+        for entry, record in scanning.captures(name, data, skipped):
+            if not entry.is_revisit and len(record.block) >= warc.LEAST_REVISIT:
+                originals[entry.digest] = record
+            if not wanted.fits(entry):
+                continue
+            try:
+                page = scanning.page_of(entry, record, originals.get(entry.digest) if entry.is_revisit else None)
+            except warc_reading.Bad as error:
+                scanning.told(scanning.damage_of(entry, error), skipped)
+                continue
+            yield page

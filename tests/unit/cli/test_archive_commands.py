@@ -1,0 +1,117 @@
+"""`trotline archive`: what it says about damage, wrong addresses and empty answers."""
+
+import asyncio
+import json
+
+import pytest
+
+from trotline.adapters.objects.archive import ObjectArchive
+from trotline.adapters.objects.folder import FolderStore
+from trotline.cli.main import call
+from trotline.testing.archive_contract import capture
+
+PAGES = 40
+
+
+async def _archive(folder, numbers, writer="w"):
+    archive = ObjectArchive(FolderStore(folder), writer)
+    await archive.write([capture(number) for number in numbers])
+    await archive.close()
+
+
+@pytest.fixture
+def trotline(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TROTLINE_ARCHIVE", "file:pages")
+    asyncio.run(_archive(tmp_path / "pages", range(PAGES)))
+
+    def said(*words, code=0):
+        assert call(words) == code
+        return capsys.readouterr()
+
+    return said
+
+
+def cut(tmp_path):
+    [file] = tmp_path.glob("pages/warc/*/*-w_*.warc.gz")
+    file.write_bytes(file.read_bytes()[:5000])
+    return file
+
+
+def test_an_export_beside_damage_has_the_rest_and_names_what_is_skipped(tmp_path, trotline):
+    asyncio.run(_archive(tmp_path / "pages", [100], "whole"))
+    (tmp_path / "pages" / "open" / "x").mkdir(parents=True)
+    (tmp_path / "pages" / "open" / "x" / "foreign.warc.gz").write_bytes(b"x")
+    cut(tmp_path)
+    said = trotline("archive", "export", "all.warc.gz", code=3)
+    number = int(said.out.split()[0])
+    assert 1 < number < PAGES
+    assert (tmp_path / "all.warc.gz").exists()
+    assert f"skipped   {PAGES + 1 - number}: warc/" in said.err
+    assert "(https://shop.example/p/" in said.err
+    assert "skipped   1: open/x/foreign.warc.gz: it " in said.err
+    assert "trotline archive verify" in said.err
+    listed = trotline("archive", "list", "https://shop.example/p/100", code=3)
+    assert "https://shop.example/p/100" in listed.out
+    assert "foreign.warc.gz" in listed.err
+    got = trotline("archive", "get", "https://shop.example/p/100", "--headers")
+    assert "HTTP 200" in got.out
+    assert "foreign.warc.gz" in got.err
+
+
+def test_damage_is_shown_by_file(tmp_path, trotline):
+    file = cut(tmp_path)
+    said = trotline("archive", "verify", code=3).out
+    assert len(said.splitlines()) < 6
+    assert said.count(file.name) == 1
+    found = json.loads(trotline("archive", "verify", "--json", code=3).out)["damages"]
+    assert f"and {len(found) - 1} more in it" in said
+    for number in range(30):
+        (tmp_path / "pages" / f"{number}.warc.gz").write_bytes(b"x")
+    said = trotline("archive", "verify", code=3).out
+    assert len(said.splitlines()) < 20
+    assert "more files: --json has all" in said
+
+
+def test_a_page_is_found_however_its_address_is_written(trotline):
+    for url in ("https://shop.example/p/7#reviews", "HTTPS://shop.example:443/p/7"):
+        assert "HTTP 200" in trotline("archive", "get", url, "--headers").out
+        assert "p/7" in trotline("archive", "list", url).out
+    missing = trotline("archive", "get", "https://shop.example/none", code=2)
+    assert "'https://shop.example/*'" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("*p/7*", "only a * at the end"),
+        ("shop.example", "'https://shop.example/*'"),
+        ("https://shop.example/none", "nothing fits"),
+    ],
+)
+def test_an_address_that_cannot_fit_is_explained(trotline, asked, said):
+    shown = trotline("archive", "list", asked)
+    assert said in shown.out + shown.err
+
+
+@pytest.mark.parametrize("words", [("--job", "nope-1"), ("--url", "shop.example")])
+def test_an_export_of_nothing_leaves_no_file(tmp_path, trotline, words):
+    said = trotline("archive", "export", "none.warc.gz", *words, code=4)
+    assert "nothing fits" in said.err
+    assert (words[1] in said.err) is True
+    assert not (tmp_path / "none.warc.gz").exists()
+
+
+def test_an_export_of_nothing_leaves_the_file_that_was_there(tmp_path, trotline):
+    (tmp_path / "old.warc.gz").write_bytes(b"old")
+    trotline("archive", "export", "old.warc.gz", "--replace", "--job", "nope-1", code=4)
+    assert (tmp_path / "old.warc.gz").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    "command", ["archive list", "archive get", "archive verify", "archive export", "archive prune", "reparse"]
+)
+def test_commands_that_read_do_not_say_that_they_keep(trotline, command):
+    said = trotline(*command.split(), "--help").out
+    assert "Keep raw responses" not in said
+    assert "file:FOLDER" in said
