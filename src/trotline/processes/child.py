@@ -158,6 +158,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         archive=archive,
+        keep_once=settings.cache,
         request_headers=components.public_headers(spider) if archive is not None else (),
         validators=validators,
         marker=marker,
