@@ -2,7 +2,7 @@
 
 python -m bench.merge --speed [--each 10000] [--rounds 3] [--where sqlite]
 
-The CPU of the database server stands beside: it is another process, often on another machine.
+The CPU is that of the command; a database server is another process, often on another machine.
 """
 
 import asyncio
@@ -17,12 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from bench import merge_shops
-from bench.postgres_sink import server_cpu
 from trotline.commands.merge import MergePlan, MergeReport, merge
 from trotline.config import backends
 from trotline.model.merge import Criterion, MergeRule
 from trotline.model.record import Record
-from trotline.testing.postgres_server import DEBIAN, PostgresServer, postgres
+from trotline.testing.postgres_server import DEBIAN, postgres
 
 WHERE = ("sqlite", "postgresql")
 _BATCH = 5_000
@@ -36,18 +35,9 @@ _RULES: dict[str, tuple[Criterion, ...]] = {
 
 class Speed(NamedTuple):
     cpu: float
-    server: float
     again: float
     """CPU of a second merge: nothing is new."""
     report: MergeReport
-
-
-class Place(NamedTuple):
-    sink: str
-    server: PostgresServer | None
-
-    def server_cpu(self) -> float:
-        return server_cpu(self.server.pid) if self.server else 0.0
 
 
 def speeds(each: int, rounds: int, where: Sequence[str]) -> None:
@@ -75,36 +65,35 @@ def _best(where: str, records: Sequence[Record], by: tuple[Criterion, ...], roun
     return min(found, key=lambda one: one.cpu)
 
 
-async def _measured(place: Place, records: Sequence[Record], rule: MergeRule) -> Speed:
-    sink = backends.open_sink(place.sink)
+async def _measured(place: str, records: Sequence[Record], rule: MergeRule) -> Speed:
+    sink = backends.open_sink(place)
     await sink.open()
     for start in range(0, len(records), _BATCH):
         await sink.write(records[start : start + _BATCH])
     await sink.close()
-    plan = MergePlan(sink=place.sink, rule=rule)
-    began, theirs = time.process_time(), place.server_cpu()
+    plan = MergePlan(sink=place, rule=rule)
+    began = time.process_time()
     report = await merge(plan)
-    cpu, theirs = time.process_time() - began, place.server_cpu() - theirs
+    cpu = time.process_time() - began
     began = time.process_time()
     await merge(plan)
-    return Speed(cpu, theirs, time.process_time() - began, report)
+    return Speed(cpu, time.process_time() - began, report)
 
 
 @contextmanager
-def _place(where: str) -> Iterator[Place]:
+def _place(where: str) -> Iterator[str]:
     if where == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
-            yield Place(f"sqlite:{Path(folder) / 'rows.db'}", None)
+            yield f"sqlite:{Path(folder) / 'rows.db'}"
         return
     with postgres(DEBIAN, {"shared_buffers": "256MB", "max_wal_size": "4GB"}) as server:
-        yield Place(server.url, server)
+        yield server.url
 
 
 def _show(name: str, speed: Speed) -> None:
     number = speed.report.after.sources
-    server = f", server {speed.server:.2f} s" if speed.server else ""
     print(
-        f"{name:34} {number / speed.cpu:>9,.0f} records/s of CPU{server};"
+        f"{name:34} {number / speed.cpu:>9,.0f} records/s of CPU;"
         f" {number / speed.report.seconds:,.0f}/s by the clock; {speed.report.after.things:,} things;"
         f" again, nothing new: {speed.again:.2f} s"
     )

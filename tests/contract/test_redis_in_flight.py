@@ -3,6 +3,7 @@
 import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
+from trotline.adapters.redis import keys
 from trotline.adapters.redis.console import RedisConsole
 from trotline.adapters.redis.layouts import STARTS, TOKEN_BYTES
 from trotline.testing.frontier_contract import Client
@@ -20,8 +21,7 @@ def console_of(client: Client) -> RedisConsole:
 async def records(client: Client, worker: str) -> list[int]:
     """In each shard."""
     shards = console_of(client)._shards
-    sizes = [await shard.server.ask("HSTRLEN", f"{shard.prefix}starts", worker) for shard in shards]
-    return [(size - 4) // RECORD if size else 0 for size in sizes]
+    return [await shard.server.ask("STRLEN", keys.starts(shard.prefix, worker)) // RECORD for shard in shards]
 
 
 @pytest.mark.parametrize("make", [RedisBench, ShardedBench])
@@ -45,7 +45,7 @@ async def test_times_of_leases_that_ended_are_cleared(make: type[RedisBench], ba
     await bench.close()
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"odd", b"\x00\x00\x00\x01" + b"\xff" * RECORD])
+@pytest.mark.parametrize("damage", [None, b"", b"odd", b"\xff" * RECORD])
 async def test_a_lease_whose_time_is_unknown_is_shown_first_and_without_one(damage: bytes | None) -> None:
     """An older version leased it, or another program wrote there."""
     bench = RedisBench()
@@ -54,9 +54,9 @@ async def test_a_lease_whose_time_is_unknown_is_shown_first_and_without_one(dama
     known = await lease_one(frontier, "new")
     old = await lease_one(frontier, "old")
     [shard] = console_of(frontier)._shards
-    await shard.server.ask("HDEL", f"{shard.prefix}starts", "old")
+    await shard.server.ask("UNLINK", keys.starts(shard.prefix, "old"))
     if damage is not None:
-        await shard.server.ask("HSET", f"{shard.prefix}starts", "old", damage)
+        await shard.server.ask("SET", keys.starts(shard.prefix, "old"), damage)
 
     found = await frontier.in_flight()
 

@@ -13,7 +13,7 @@ from tests.contract.redis_servers import server
 from trotline.adapters.redis.batch_codec import encode, raw
 from trotline.adapters.redis.layouts import MEMBER_FRONT_BYTES
 from trotline.adapters.redis.pool_members import member_field, unpack_member
-from trotline.adapters.redis.scripts import assembled
+from trotline.adapters.redis.scripts import plain_script
 from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.rules import proxy_ring
 from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
@@ -21,10 +21,10 @@ from trotline.testing.redis_server import DEBIAN
 
 NOW = 1_750_000_000.0
 KNOWN = ("evidence", "share", "suspected_at", "blocked_at", "tested_since", "tested_blocked_at")
-START = "local now\n"
-HARNESS = """
+HARNESS = """-- uses clock: now
+-- uses proxy_ring: proxy_ring
 local ring_rules, told = proxy_ring(), {}
-for _, case in ipairs(cmsgpack.unpack(ARGV[1])) do
+for _, case in ipairs(cmsgpack.unpack(ARGV[2])) do
   local packed, result, known, rules, retry_after, chance
   now, packed, result, known, rules, retry_after, chance = unpack(case, 1, 7)
   local member, ring, state = ring_rules.unpack(packed), {}, string.sub(packed, MEMBER_FRONT + 1)
@@ -80,7 +80,7 @@ Case = tuple[float, Identity, MemberResult, LaneRing, PoolRules, float, float]
 @lru_cache
 def harness() -> Any:
     client = Redis.from_url(server(DEBIAN).url)
-    return client.register_script(START + assembled(("proxy_ring",), HARNESS))
+    return client.register_script(plain_script(HARNESS))
 
 
 def packed(identity: Identity) -> bytes:
@@ -102,7 +102,7 @@ def in_lua(given_cases: list[Case]) -> list[list[Any]]:
         )
         for now, identity, result, ring, rules, retry_after, chance in given_cases
     ]
-    told: list[list[Any]] = harness()(args=[encode(sent)])
+    told: list[list[Any]] = harness()(args=[0, encode(sent)])
     return told
 
 

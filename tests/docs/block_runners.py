@@ -3,6 +3,8 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -390,6 +392,7 @@ for _number in (1, 2, 3, 4):
 @runner("docs/how-to/scrapy.md 2")
 @runner("docs/how-to/scrapy.md 3")
 @runner("docs/how-to/scrapy.md 4")
+@runner("docs/how-to/scrapy.md 6")
 @runner("docs/how-to/from-scrapy-redis.md 1")
 def of_a_scrapy_project(reader: Reader, text: str) -> None:
     """Settings that the add-on accepts."""
@@ -407,6 +410,25 @@ def of_a_scrapy_project(reader: Reader, text: str) -> None:
     options = Options.read(crawler)
     assert options.plan.name == ("shop-books" if "TROTLINE_JOB" in given else "shop")
     assert bool(options.inbox) == ("TROTLINE_INBOX" in given)
+
+
+@runner("docs/how-to/scrapy.md 5")
+def a_spider_that_logs_in(reader: Reader, text: str) -> None:
+    from scrapy.http import HtmlResponse
+
+    from trotline.model.secret import Secret
+
+    spider = reader.execute(text)["Orders"]()  # type: ignore[operator]
+    sent = []
+
+    async def download(request: Any) -> HtmlResponse:
+        sent.append(request)
+        return HtmlResponse(request.url, body=b"<a class=logout>bye</a>")
+
+    account = SimpleNamespace(user="anna", password=Secret("a password that the docs have nowhere"))
+    assert asyncio.run(spider.trotline_login(account, download)) == ""
+    assert [each.method for each in sent] == ["POST"]
+    assert b"user=anna" in sent[0].body
 
 
 @runner("docs/how-to/from-scrapy-redis.md 2")

@@ -43,7 +43,9 @@ class Result:
     kills: int
     lost: int
     twice: int
-    """Pages whose item was stored more than once."""
+    """Items that were stored once more;"""
+    unexplained: int = 0
+    """of these, after a process had stored them that was not killed."""
 
 
 def tree(pages: int, *, most: int = 0, gate: asyncio.Event | None = None) -> web.Application:
@@ -91,6 +93,7 @@ class Fleet:
         self._site = site
         self._words = words
         self.running: list[asyncio.subprocess.Process] = []
+        self.killed: set[int] = set()
 
     async def start(self) -> None:
         spider = Path(__file__).parent / "scrapy_project" / "tree.py"
@@ -101,7 +104,23 @@ class Fleet:
             self.running.append(await asyncio.create_subprocess_exec(*words, env=env, stdout=log, stderr=log))
 
     def stored(self) -> list[int]:
-        return [int(line) for line in self.items.read_text().split()] if self.items.exists() else []
+        return [page for page, _ in self.rows()]
+
+    def rows(self) -> list[tuple[int, int]]:
+        """Page and process of each item, in the order in which they were stored."""
+        lines = self.items.read_text().splitlines() if self.items.exists() else []
+        return [(int(page), int(process)) for page, process in (line.split() for line in lines)]
+
+    def repeated(self) -> tuple[int, int]:
+        """Items that were stored once more, and those of them that no kill explains."""
+        last: dict[int, int] = {}
+        twice = unexplained = 0
+        for page, process in self.rows():
+            if page in last:
+                twice += 1
+                unexplained += last[page] not in self.killed
+            last[page] = process
+        return twice, unexplained
 
     async def kill(self, chance: Random) -> bool:
         alive = [one for one in self.running if one.returncode is None]
@@ -109,6 +128,7 @@ class Fleet:
             return False
         one = chance.choice(alive)
         self.running.remove(one)
+        self.killed.add(one.pid)
         os.kill(one.pid, signal.SIGKILL)
         await one.wait()
         return True
@@ -142,7 +162,7 @@ async def run(name: str, url: str, plan: Plan, folder: Path) -> Result:
         stored = fleet.stored()
         if not stored:
             print(fleet.log())
-        return Result(name, killed, plan.pages - len(set(stored)), len(stored) - len(set(stored)))
+        return Result(name, killed, plan.pages - len(set(stored)), *fleet.repeated())
 
 
 async def reached(fleet: Fleet, items: int) -> bool:
@@ -162,7 +182,7 @@ async def compare(plan: Plan, names: Sequence[str]) -> list[Result]:
             shown = results[-1]
             print(
                 f"{shown.name:14} {shown.kills} kills over {plan.pages:,} pages: items lost {shown.lost:,}, "
-                f"stored more than once {shown.twice:,}",
+                f"stored more than once {shown.twice:,} ({shown.unexplained:,} not explained by a kill)",
                 flush=True,
             )
     return results

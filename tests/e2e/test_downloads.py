@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.contract.s3_servers import own_prefix, s3
 from tests.unit.adapters.test_file_store import picture
 
 from trotline import App, Files, HandlerFailed, Page, Spider
+from trotline.adapters.s3.address import address_of
+from trotline.adapters.s3.store import S3Objects
 from trotline.errors import SpiderRefused
 from trotline.testing import visit
+from trotline.testing.seaweedfs_server import KEY, SECRET
 
 LINKS = ("/a.png", "/copy.png", "/text.png", "/huge", "/packed", "/gone", "/moved", "/page.html", "/slow")
 
@@ -112,3 +116,16 @@ def test_what_cannot_be_meant_is_refused() -> None:
 
     with pytest.raises(HandlerFailed, match=r"has no place for files: give Spider\('s', files="):
         visit(page, "<p>")
+
+
+async def test_downloads_go_to_s3(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    place = s3().url(own_prefix())
+
+    found = await crawl(site, place)
+
+    objects = S3Objects(address_of(place))
+    assert found["/a.png"]["path"] == found["/copy.png"]["path"]
+    assert await objects.get(found["/a.png"]["path"]) == picture()
+    assert await objects.size_of(found["/huge"]["path"]) == found["/huge"]["size"] == 64 * 65536

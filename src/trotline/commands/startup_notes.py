@@ -48,7 +48,7 @@ def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
 def about_lost(pages: int, archive: str) -> list[str]:
     number = "1 page" if pages == 1 else f"{pages:,} pages"
     return [
-        f"{number} of this run were written to {archive} and are gone: somebody removed their files (a folder that was"
+        f"{number} of this run were written to {archive} and are gone: their files were removed (a folder that was"
         " moved, a lifecycle rule of the bucket). Put the files back, or fetch the pages again: --fresh"
     ]
 

@@ -124,10 +124,27 @@ def open_fetcher(
 
 
 def open_file_store(files: "Files") -> "FileStore":
-    """Where downloads go."""
+    """Where downloads go: a folder, or `s3://BUCKET/PREFIX`. SettingsError if that cannot be used."""
+    if files.folder.startswith("s3://"):
+        return _s3_files(files)
     from trotline.adapters.files.file_store import FolderStore
 
     return FolderStore(files)
+
+
+def _s3_files(files: "Files") -> "FileStore":
+    try:
+        from trotline.adapters.s3.file_store import S3Files
+    except ImportError as error:
+        raise SettingsError(
+            "downloads on S3 need a package that is not installed", hint="pip install '.[s3]'"
+        ) from error
+    from trotline.adapters.s3.address import address_of
+
+    try:
+        return S3Files(files, address_of(files.folder))
+    except ValueError as error:
+        raise SettingsError(f"Files(folder): {error}") from error
 
 
 def public_headers(spider: "Spider") -> tuple[tuple[str, str], ...]:

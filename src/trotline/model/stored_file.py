@@ -11,7 +11,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     """Where downloads go, and which are accepted: `Spider(files=Files(folder="pictures", images=True))`."""
 
     folder: str
-    """Of the worker's machine; made if it is missing."""
+    """Of the worker's machine, made if it is missing; or `s3://BUCKET/PREFIX`."""
     largest: int = 100 * MIB
     """Bytes of one file."""
     types: tuple[str, ...] = ()

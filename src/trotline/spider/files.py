@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trotline.model.task import Task
 
 IMAGES = ("image/*",)
-_HINT = 'Give a folder, or Files(folder="pictures", images=True).'
+_HINT = 'Give a folder or s3://BUCKET/PREFIX, or Files(folder="pictures", images=True).'
 
 
 def checked(check: Checks, given: Any) -> Files | None:

@@ -9,7 +9,7 @@ from redis import Redis
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.scripts import assembled, helpers_of
+from trotline.adapters.redis.scripts import plain_script
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.task_codec import spread
 from trotline.model.job import Job, LaneRules
@@ -46,9 +46,9 @@ class Recall:
         self.prefix = keys.prefix(job.id, 0)
         uses = "-- uses job_books: close_books\n-- uses seen: seen_add seen_has seen_close\n"
         text = f'{uses}local LINK = "{_LINK.decode()}"'
-        text = assembled(helpers_of(text, pieces(job.memory)), text)
-        self._learn = self.redis.register_script(text + _ASK % ("seen_add", "close_books()"))
-        self._ask = self.redis.register_script(text + _ASK % ("seen_has", ""))
+        seen = pieces(job.memory)
+        self._learn = self.redis.register_script(plain_script(text + _ASK % ("seen_add", "close_books()"), seen))
+        self._ask = self.redis.register_script(plain_script(text + _ASK % ("seen_has", ""), seen))
 
     def learn(self, some: Sequence[int], now: float | str = "") -> int:
         """How many of them were new."""

@@ -8,13 +8,13 @@ SITE = os.environ.get("SITE", "http://127.0.0.1:1")
 
 
 class Appended:
-    """One line per item, written at once: what a killed process has stored stays stored."""
+    """One line per item, with its process, written at once: what a killed process has stored stays stored."""
 
     def open_spider(self, spider=None):
         self.file = os.open(os.environ["ITEMS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def process_item(self, item, spider=None):
-        os.write(self.file, f"{item['page']}\n".encode())
+        os.write(self.file, f"{item['page']} {os.getpid()}\n".encode())
         return item
 
     def close_spider(self, spider=None):

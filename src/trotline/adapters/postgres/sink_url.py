@@ -121,6 +121,7 @@ def _address(
         _check_port(host.rpartition("]")[2].partition(":")[2])
     _check_port(given.get("port", ""))
     user, _, in_url = user_info.partition(":")
+    _check_once(given, host=hosts.rpartition(":")[0] or hosts, user=user, dbname=path.strip("/"))
     password = _password(given.pop("password", "") or unquote(in_url))
     own = {**usual, **{name: options[name](value) for name, value in given.items() if name in options}}
     handed_on = {name: value for name, value in given.items() if name not in options}
@@ -131,6 +132,13 @@ def _address(
     at = f"{user}@" if user else ""
     query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
+
+
+def _check_once(given: Mapping[str, str], **in_url: str) -> None:
+    """The client would ignore the second one."""
+    for name, value in in_url.items():
+        if value and given.get(name, value) != value:
+            raise ValueError(f"{name} is given twice, before and after the ?; remove one of them")
 
 
 def _check_retention(own: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Encodes batches for the scripts: one msgpack argument, flat, as nested ones cost the server twice as much."""
+"""Encodes batches for the scripts: flat msgpack, as nested lists cost the server twice as much, and packed records."""
 
 import random
 from collections import Counter
@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.redis.layouts import JOB_BOUNDS, Ending, EndingMore, EndKind, NewTask, RejectedRow
+from trotline.adapters.redis.layouts import (
+    JOB_BOUNDS,
+    PACKED_ENDING,
+    Ending,
+    EndingMore,
+    EndKind,
+    NewTask,
+    RejectedRow,
+)
 from trotline.adapters.redis.pool_members import member_field
 from trotline.adapters.redis.task_codec import TaskCodec, spread, template_of
 from trotline.adapters.redis.task_templates import TaskTemplates
@@ -172,14 +180,37 @@ def fingerprint_field(task: Task) -> bytes:
     return task.fingerprint.to_bytes(8, "big", signed=True)
 
 
+class Endings:
+    """The leases that end in one call, packed, and the lists that they refer to."""
+
+    def __init__(self) -> None:
+        self.packed = bytearray()
+        self.mores: list[list[Any]] = []
+        self._texts: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self._texts)
+
+    def text(self, text: str | None) -> int:
+        return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
+
+    def more(self, more: list[Any] | None) -> int:
+        if more is None:
+            return 0
+        self.mores.append(more)
+        return len(self.mores)
+
+
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[LeaseName]
-) -> list[Any]:
-    """An Ending for each settlement, flat. `left`: leases whose task continues in another shard."""
-    flat: list[Any] = []
+) -> Endings:
+    """`left`: leases whose task continues in another shard."""
+    found = Endings()
+    text, pack, add = found.text, PACKED_ENDING.pack, found.packed.extend
     for settlement in settlements:
         lease, feedback = settlement.lease, settlement.news
-        kind, name, more = await _outcome(settlement, batch, name_of(lease) in left)
+        outcome, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
             more = {**more, **_rare(settlement)}
         if settlement.lift:
@@ -190,17 +221,21 @@ async def endings(
             values = (feedback.rest, feedback.interval, 0 if feedback.kind in _CALM else chance.random())
         elif settlement.member is MemberResult.FAULT:
             values = (0, 0, chance.random())
-        flat += Ending(
-            raw(token_field(lease.token)),
-            raw(fingerprint_field(lease.task)),
-            kind,
-            name,
-            None if feedback is None else _WITH_ROBOTS[feedback.kind] if feedback.robots else feedback.kind.value,
+        kind = None
+        if feedback is not None:
+            kind = _WITH_ROBOTS[feedback.kind] if feedback.robots else feedback.kind.value
+        ending = Ending(
+            token_field(lease.token),
+            fingerprint_field(lease.task),
+            outcome,
+            text(name),
+            text(kind),
+            text(settlement.member.value if lease.member else None),
             0 if feedback is None else feedback.took,
-            settlement.member.value if lease.member else None,
-            _more(values, _tallies(settlement), more),
+            found.more(_more(values, _tallies(settlement), more)),
         )
-    return flat
+        add(pack(*ending))
+    return found
 
 
 def _more(feedback: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:

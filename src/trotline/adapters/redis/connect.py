@@ -18,6 +18,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
+from trotline.adapters.redis.cluster_client import ClusterClient
 from trotline.adapters.redis.reconnects import Reconnects
 from trotline.adapters.redis.seen_memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
@@ -134,7 +135,7 @@ def _client(
 ) -> Client:
     connected = Reconnects().connected
     if kind == "cluster":
-        cluster = RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
+        cluster = ClusterClient(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
         for kwargs in (cluster.connection_kwargs, *(node.connection_kwargs for node in cluster.get_nodes())):
             kwargs["redis_connect_func"] = connected
         return cluster

@@ -34,6 +34,7 @@ async def _forget(server: Server, prefix: str) -> None:
         await server.ask("UNLINK", keys.levels(prefix, pool))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
         await _held(server, prefix, keys.held(prefix, worker.decode()))
+        await server.ask("UNLINK", keys.starts(prefix, worker.decode()))
     with contextlib.suppress(FrontierGone):
         await idle_rings.drop(server, prefix)
     books = await server.ask("HGET", keys.job(prefix), "books")

@@ -17,8 +17,6 @@ from trotline.rules import redaction
 
 _PAGE = 500
 _WORKERS = 100
-_LISTED = 4
-"""Bytes in front of the records of lease_times.lua: the number of their leases."""
 _RECORD = TOKEN_BYTES + STARTS.size
 _UNKNOWN: Moment = 0.0
 
@@ -46,7 +44,9 @@ async def _held(shard: Shard, shards: int) -> AsyncIterator[list[_Held]]:
     workers = await shard.server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1)
     for start in range(0, len(workers), _WORKERS):
         names = workers[start : start + _WORKERS]
-        times = await shard.server.ask("HMGET", f"{shard.prefix}starts", *names)
+        times = await shard.server.ask(
+            "MGET", *(keys.starts(shard.prefix, name.decode(errors="replace")) for name in names)
+        )
         for name, packed in zip(names, times, strict=True):
             worker, starts = name.decode(errors="replace"), _Starts(packed or b"", shards)
             async for flat in _leases(shard, worker):
@@ -68,7 +68,7 @@ class _Starts:
 
     def __init__(self, packed: bytes, shards: int) -> None:
         self._shards = shards
-        self._records = packed[_LISTED:] if len(packed) % _RECORD == _LISTED else b""
+        self._records = packed if len(packed) % _RECORD == 0 else b""
         # Tokens only grow, and with them the records.
         places = range(0, len(self._records), _RECORD)
         self._first = [int.from_bytes(self._records[at : at + TOKEN_BYTES]) for at in places]

@@ -18,7 +18,7 @@ PLAIN = (
     "parcels", "unsent", "shelved", "shelves", "onshelf", "overflow",
     *(f"over:{group}" for group in range(shelves.OVERFLOWS)),
 )  # fmt: skip
-"""Keys that a shard has once, apart from `job`."""
+"""Keys that a shard has once, apart from `job`. `starts` was written by older versions."""
 
 
 def part(shard: int) -> str:
@@ -127,6 +127,11 @@ def more(prefix: str, lane: str, parity: int) -> str:
 
 def held(prefix: str, worker: str) -> str:
     return f"{prefix}held:{worker}"
+
+
+def starts(prefix: str, worker: str) -> str:
+    """The times of a worker's leases."""
+    return f"{prefix}starts:{worker}"
 
 
 def steps(prefix: str, chain: str) -> str:

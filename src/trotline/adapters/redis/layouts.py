@@ -94,22 +94,26 @@ class EndKind(IntEnum):
 
 
 class Ending(NamedTuple):
-    """One lease that ends (settle.lua); flat."""
+    """One lease that ends (settle.lua), packed: a list of values costs the server three times as much. Texts and `more`
+    are numbers of a place in lists of the call, from 1; 0: none."""
 
-    token: Any
-    """Six bytes."""
-    fingerprint: Any
-    """Eight bytes."""
+    token: bytes
+    fingerprint: bytes
     outcome: EndKind
-    tally: str
+    tally: int
     """The name of its counter."""
-    kind: str | None
+    kind: int
     """Verdict of the feedback; with the prefix "+" if the visit knew robots.txt."""
-    took: float
-    member: str | None
+    member: int
     """The result for the member of a proxy pool that it went through (MemberResult)."""
-    more: list[Any] | None
+    took: float
+    more: int
     """See EndingMore."""
+
+
+PACKED_ENDING = struct.Struct("<6s8sBHHHdH")
+ENDING_FORM = "<BHHHdH"
+"""What follows the fingerprint."""
 
 
 class EndingMore(NamedTuple):
@@ -326,6 +330,6 @@ PACKED_CLAIM = struct.Struct("<IIddddI")
 STARTS = struct.Struct(">Hdff")
 """Leases that were handed out together, behind the token of the first (6 bytes): how many, when, seconds until the
 first may start, and from one start to the next."""
-TOKEN_BYTES = 6
+TOKEN_BYTES, FINGERPRINT_BYTES = 6, 8
 NOTE = struct.Struct("<dI")
 """In front of a note's data: its version, and bytes of the name of the call that wrote it; then that name."""

@@ -1,7 +1,10 @@
-"""The Lua scripts: one file per command, assembled with the helpers that it uses.
+"""The Lua scripts: one file per command, assembled with the helpers that it uses (script_assembly.py).
 
 A file declares imports, `-- uses job_lanes: load_lanes touch`, and a helper its exports, `-- exports: touch`. Each
 helper is a block of its own, as Lua allows 200 local names per scope. Constants of lua_constants.py become values.
+
+The scripts of every page are functions of the server (functions.py): EVALSHA makes all functions of a script anew for
+each call. See docs/decisions/158-scripts-of-every-page-are-functions.md.
 
 A script that fails in the middle is not rolled back. So in every script
 
@@ -15,34 +18,56 @@ Checked by tests/contract/test_redis_scripts.py; see docs/decisions/060-scripts-
 """
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
 
-from trotline.adapters.redis.lua_constants import CONSTANTS, lua_value
+from trotline.adapters.redis import script_assembly
 
 _FOLDER = files("trotline.adapters.redis") / "lua"
 _HELPERS = _FOLDER / "helpers"
 _SEEN = "seen"
 """Placeholder for the helpers of the job's duplicate filter."""
 _USES = re.compile(r"^-- uses (\w+): (.+)$", re.MULTILINE)
-_EXPORTS = re.compile(r"^-- exports: (.+)$", re.MULTILINE)
-_CONSTANTS = {name: lua_value(value) for name, value in CONSTANTS.items()}
-_CAPITALS = re.compile(r"(?<![\w\"'])[A-Z][A-Z_]*(?![\w\"'])")
-_WORDS = re.compile(r"\w+")
-_NUMBERS = re.compile(r"^ *local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)$", re.MULTILINE)
+_AS_FUNCTIONS = frozenset({"put", "lease", "settle"})
+LIBRARIES = "trotline_"
+"""The names of libraries begin with it; a hash of the text follows, so that versions do not disturb each other."""
+_ALLOW_OOM = "#!lua flags=allow-oom"
+_WHEN_FULL = "_when_full"
 
 
 class Script:
-    """An assembled script, and its hash for EVALSHA."""
+    """An assembled script, and its hash for EVALSHA. `function`: its name as a function of the server, or ""."""
 
-    __slots__ = ("name", "sha", "text")
+    __slots__ = ("function", "library", "name", "sha", "text")
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, first: str, body: str) -> None:
+        """`first`: the line with its flags."""
         self.name = name
-        self.text = text
-        self.sha = sha1(text.encode()).hexdigest()  # noqa: S324 - Redis names scripts so
+        self.text = _as_script(first, body)
+        self.sha = _sha(self.text)
+        self.function = self.library = ""
+        if name in _AS_FUNCTIONS:
+            library = f"{LIBRARIES}{name}_{_sha(body)[:16]}"
+            self.function = library + (_WHEN_FULL if first == _ALLOW_OOM else "")
+            self.library = _as_library(library, body)
+            """The same for both functions: with its flags, and for a server that is out of memory."""
+
+
+def _as_script(first: str, body: str) -> str:
+    return f"{first}\nlocal given_keys, given_args = KEYS, ARGV\n{body}return answer(given_keys, given_args)\n"
+
+
+def _as_library(name: str, body: str) -> str:
+    return (
+        f"#!lua name={name}\n{body}redis.register_function('{name}', answer)\n"
+        f"redis.register_function{{function_name='{name}{_WHEN_FULL}', callback=answer, flags={{'allow-oom'}}}}\n"
+    )
+
+
+def _sha(text: str) -> str:
+    return sha1(text.encode()).hexdigest()  # noqa: S324 - Redis names scripts so
 
 
 @lru_cache
@@ -50,18 +75,16 @@ def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full
     """`seen`: the helpers of the duplicate filter. `even_when_full`: allow it when the server is out of memory, for
     calls that need no more."""
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
-    if even_when_full:
-        first = "#!lua flags=allow-oom"
-    return Script(name, f"{first}\n{assembled(helpers_of(rest, seen), rest)}")
+    return Script(name, _ALLOW_OOM if even_when_full else first, _body(rest, seen))
 
 
-def assembled(helpers: Sequence[str], text: str) -> str:
-    """The helpers and the text, with constants replaced."""
-    parts, words = [text], set(_WORDS.findall(text))
-    for helper in reversed(helpers):
-        parts.append(_block(helper, words))
-        words.update(_WORDS.findall(parts[-1]))
-    return _with_constants("\n".join(reversed(parts)))
+def plain_script(text: str, seen: Sequence[str] = ()) -> str:
+    """A text with the helpers that it uses, for EVAL."""
+    return _as_script("", _body(text, seen))
+
+
+def _body(text: str, seen: Sequence[str]) -> str:
+    return script_assembly.assembled([helper_text(helper) for helper in helpers_of(text, seen)], text)
 
 
 def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
@@ -77,27 +100,6 @@ def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
 
     visit(text)
     return list(found)
-
-
-def _block(name: str, wanted: Container[str]) -> str:
-    """The helper as a block that defines only the exports in `wanted`."""
-    text = helper_text(name)
-    exports = " ".join(_EXPORTS.findall(text)).split()
-    outside = [export for export in exports if export in wanted]
-    inside = [export for export in exports if export not in wanted]
-    return f"{_locals(outside)}do\n{_locals(inside)}{text}end"
-
-
-def _locals(names: Sequence[str]) -> str:
-    return f"local {', '.join(names)}\n" if names else ""
-
-
-def _with_constants(text: str) -> str:
-    """Replace named constants by their values: Lua would look up each of them at every use."""
-    constants = dict(_CONSTANTS)
-    for names, values in _NUMBERS.findall(text):
-        constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
-    return _CAPITALS.sub(lambda found: constants.get(found[0], found[0]), _NUMBERS.sub("", text))
 
 
 def helper_text(name: str) -> str:

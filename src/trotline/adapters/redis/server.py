@@ -12,6 +12,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
 from trotline.adapters.redis.errors import LOST, UNREACHABLE, explained
+from trotline.adapters.redis.functions import Functions
 from trotline.adapters.redis.reconnects import reconnects_of
 from trotline.adapters.redis.scripts import Script
 from trotline.model.time import Moment, Seconds
@@ -37,6 +38,7 @@ class Server:
         """Unique."""
         self._now = now
         self._reconnects = reconnects_of(client)
+        self._functions = Functions(client)
         self._calls = 0
         self._under_way: set[asyncio.Future[Any]] = set()
         self._ready = False
@@ -126,6 +128,12 @@ class Server:
             await sentinel.aclose()
 
     async def _evaluate(self, script: Script, *args: Any) -> Any:
+        while script.function and self._functions.usable:
+            try:
+                return await self.client.execute_command("FCALL", script.function, 1, *args)
+            except exceptions.ResponseError as error:
+                if not await self._functions.mend(script, error):
+                    raise
         try:
             return await self.client.execute_command("EVALSHA", script.sha, 1, *args)
         except exceptions.NoScriptError:

@@ -210,7 +210,7 @@ class Shard:
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
         batch = self.batch()
-        flat = await endings(settlements, batch, self._chance, left)
+        ends = await endings(settlements, batch, self._chance, left)
         owners: list[int] = []
         children: list[Task] = []
         for number, settlement in enumerate(settlements, 1):
@@ -220,13 +220,13 @@ class Shard:
             await batch.add(children)
         chained = batch.chained or any(settlement.lease.task.chain for settlement in settlements)
         publishes = self.made is not None
-        payload = encode((batch.names, batch.tasks, owners, flat, len(settlements), chained, publishes))
+        payload = encode((batch.names, batch.tasks, owners, ends.texts, ends.mores, chained, publishes))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # Without children it needs no more memory, and is allowed when there is none.
         command = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
-        answer = await self.server.run(command, self.key, worker, name, payload)
+        answer = await self.server.run(command, self.key, worker, name, payload, bytes(ends.packed))
         self._unsure.pop(worker, None)
         return [_SETTLED[digit] for digit in self._without_parcels(answer, children)]
 

@@ -30,11 +30,13 @@ _CONNECT = timedelta(seconds=5)
 _REQUEST = timedelta(seconds=60)
 """One request, a PUT of a rolled file included."""
 _RETRY = timedelta(seconds=10)
-_ONE_PUT = 64 * MIB
-"""Larger files are sent in parts. A process that dies meanwhile leaves parts that nobody sees: let the bucket remove
-them (AbortIncompleteMultipartUpload)."""
+_ONE_PUT = 8 * MIB
+"""Larger files are sent in parts of this size. A process that dies meanwhile leaves parts that nobody sees: let the
+bucket remove them (AbortIncompleteMultipartUpload)."""
 _TRIES = 2
 """Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""
+_PARTS = 2
+"""Parts that are sent, and so in memory, at a time."""
 
 
 class S3Objects:
@@ -60,13 +62,27 @@ class S3Objects:
 
     async def put_file(self, name: str, file: Path) -> None:
         size = await asyncio.to_thread(lambda: file.stat().st_size)
-        put = obstore.put_async(self._store, self._prefix + name, file, use_multipart=size > _ONE_PUT)
+        put = obstore.put_async(
+            self._store,
+            self._prefix + name,
+            file,
+            use_multipart=size > _ONE_PUT,
+            chunk_size=_ONE_PUT,
+            max_concurrency=_PARTS,
+        )
         await self._ask(put)
         stored = (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
         if stored != size:
             raise ArchiveUnreachable(
                 f"{self._place} has {stored:,} bytes of {name}, and not {size:,}", hint="It is sent again."
             )
+
+    async def size_of(self, name: str) -> int | None:
+        """None: there is no such object."""
+        try:
+            return (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
+        except KeyError:
+            return None
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         return await self._ask(self._get(self._prefix + name, start, length))
@@ -131,7 +147,11 @@ _CREDENTIALS = (
 
 
 def _store(address: Address) -> S3Store:
-    config: dict[str, Any] = {"virtual_hosted_style_request": not address.endpoint and "." not in address.bucket}
+    config: dict[str, Any] = {
+        "virtual_hosted_style_request": not address.endpoint and "." not in address.bucket,
+        # The server refuses what it did not receive as it was sent.
+        "checksum_algorithm": "SHA256",
+    }
     if address.endpoint:
         config["endpoint"] = address.endpoint
     region = address.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")

@@ -46,6 +46,12 @@ HOLDS_EVERY: Seconds = 10.0
 """Interval at which the frontier gets the list of our leases."""
 AHEAD: Seconds = 0.1
 """Leases are fetched for the requests of this time in advance."""
+BUSY: Seconds = 0.01
+"""A process whose thread hears of things later than this is short of CPU, and not of requests."""
+GATHER_BUSY: Seconds = 0.3
+"""How long its results wait for more of them."""
+ANSWERED_WITHIN: Seconds = 0.02
+"""The usual time of a call to a frontier that has requests."""
 _PAUSE: Seconds = 1.0
 """Between two tries while the frontier is unreachable."""
 _MEASURED: Seconds = 0.5
@@ -92,6 +98,8 @@ class FrontierClient:
         """The frontier cannot be used any more."""
         self.notify_at: Seconds = NEVER
         """The reactor wants to be notified at this time, by the monotonic clock."""
+        self.lag: Seconds = 0.0
+        """How long Scrapy's thread takes to hear of something; measured by it."""
         self.popped = 0
         """Leases that the reactor took."""
         self.start_urls: StartUrls | None = None
@@ -114,6 +122,8 @@ class FrontierClient:
         self._outage = OutageLog(log)
         self._reported_at = float("-inf")
         self._rate = 0.0
+        self._fed_at = float("-inf")
+        self._asked_at = float("-inf")
         self._ahead: Seconds = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self._reading: set[asyncio.Task[None]] = set()
@@ -131,6 +141,7 @@ class FrontierClient:
         with self._ending:
             self._epoch += 1
             self.ended = False
+            self.results.pending.update(task.fingerprint for task in tasks)
             self.results.puts.extend(tasks)
         self.wake()
 
@@ -245,15 +256,35 @@ class FrontierClient:
     async def _feed(self) -> None:
         try:
             while True:
-                room = self._room()
-                if room < max(1, self._slots // 2) and not (room > 0 and self._starves()):
+                if not self._wants_more():
                     await self._something(GATHER / 2 if self._under_way() else LEASE_WAIT)
                     continue
                 # Before it: their hosts are free again, and their requests can be leased.
                 await self._send()
+                self._asked_at = time.monotonic()
                 await self._lease(min(max(1, self._room()), BATCH))
+                self._fed_at = time.monotonic()
         except FrontierError as error:
             self._fail(error)
+
+    def _wants_more(self) -> bool:
+        """Seldom and many at a time, as long as this process has enough to do: a call costs the server far more than a
+        task of it."""
+        room = self._room()
+        if room <= 0 or self._starves():
+            return room > 0
+        return not self._is_busy() and room >= self._slots // 2 and time.monotonic() >= self._fed_at + GATHER
+
+    def _has_to_send(self) -> bool:
+        """Not while the answer to the last call for leases is on its way: what finishes meanwhile is few."""
+        return self._starves() and time.monotonic() >= self._asked_at + ANSWERED_WITHIN
+
+    def _gather_for(self) -> Seconds:
+        return GATHER_BUSY if self._is_busy() else GATHER
+
+    def _is_busy(self) -> bool:
+        """Scrapy's thread has more to do than it can: what waits here keeps no slot of it idle."""
+        return self.lag > BUSY
 
     async def _something(self, within: Seconds) -> None:
         self._event.clear()
@@ -268,7 +299,8 @@ class FrontierClient:
 
     def _starves(self) -> bool:
         """Fewer requests are under way than there could be."""
-        return self._under_way() + len(self.ready) <= self._usual // 2
+        here = self._under_way() + len(self.ready) + len(self._starts)
+        return here <= self._usual // (4 if self._is_busy() else 2)
 
     def _room(self) -> int:
         busy = self._busy()
@@ -296,7 +328,7 @@ class FrontierClient:
             self._starts.add(leases)
 
     @property
-    def _served(self) -> Sequence[str]:
+    def _served(self) -> tuple[str, ...]:
         return DIRECT if self._pools is None else self._pools.served
 
     async def _end(self, epoch: int) -> None:
@@ -374,7 +406,7 @@ class FrontierClient:
             while True:
                 await self._to_write.wait()
                 self._to_write.clear()
-                await self.results.gather(self._starves)
+                await self.results.gather(self._has_to_send, self._gather_for())
                 await self._send()
         except FrontierError as error:
             self._fail(error)

@@ -26,7 +26,7 @@ log = logging.getLogger("trotline.scrapy")
 T = TypeVar("T")
 
 GATHER: Seconds = 0.1
-"""How long results wait for more of them, while enough requests are under way."""
+"""How long results wait for more of them, while enough requests are under way; see also GATHER_BUSY."""
 ENOUGH = 64
 """Results that wait for no more."""
 LOOK_EVERY: Seconds = 0.01
@@ -57,11 +57,15 @@ class ResultWriter:
         self.gathering = False
         """It looks for more by itself: no signal is needed."""
         self.known = KnownLinks()
+        self.pending: set[int] = set()
+        """Fingerprints of `puts`. They are sent before every settlement that comes later, so a page that yields one of
+        them again needs not to send it, too."""
         self.written = Written()
         self.tokens: set[int] = set()
         """Of unsettled leases."""
         self._worker = worker
         self._sending = 0
+        self._settled = 0
         self._outage = OutageLog(log)
         self._lock = asyncio.Lock()
 
@@ -73,23 +77,27 @@ class ResultWriter:
     def waiting(self) -> bool:
         return bool(self.puts or self.settlements or self.sessions or self.seal_wanted)
 
-    async def gather(self, starves: Callable[[], bool]) -> None:
+    async def gather(self, starves: Callable[[], bool], within: Seconds) -> None:
         self.gathering = True
-        until = time.monotonic() + GATHER
+        until = time.monotonic() + within
         # Polled: a signal for each result would cost more.
         while len(self.settlements) < ENOUGH and not starves() and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_EVERY)
         self.gathering = False
 
     async def write(self, frontier: Frontier) -> bool:
-        """Send all that is there; waits while the frontier is unreachable. False: there was nothing."""
+        """Send all that is there; waits while the frontier is unreachable. False: there was nothing.
+
+        A page that finishes meanwhile waits for others: alone it would cost the server as much as all of them.
+        """
         async with self._lock:
             some = self.waiting
             while self.sessions:
                 await self._save(frontier, *self.sessions[0])
                 self.sessions.popleft()
-            while self.puts or self.settlements:
-                await self._write_some(frontier)
+            until = self._settled + len(self.settlements)
+            while self.puts or self._settled < until:
+                await self._write_some(frontier, until - self._settled)
             if self.seal_wanted:
                 await self._patiently(frontier.seal)
                 self.seal_wanted = False
@@ -100,14 +108,16 @@ class ResultWriter:
         held = await self._patiently(lambda: frontier.save_session(self._worker, settlement.lease, state))
         self.settlements.append(settlement if held else Settlement(settlement.lease, Snooze(0.0, LOST)))
 
-    async def _write_some(self, frontier: Frontier) -> None:
+    async def _write_some(self, frontier: Frontier, most: int) -> None:
         # Tasks first: a settlement may be that of their page.
         tasks = [self.puts.popleft() for _ in range(min(BATCH, len(self.puts)))]
-        batch = [] if tasks else [self.settlements.popleft() for _ in range(min(BATCH, len(self.settlements)))]
+        batch = [] if tasks else [self.settlements.popleft() for _ in range(min(BATCH, most))]
         self._sending = len(tasks) + len(batch)
+        self._settled += len(batch)
         try:
             if tasks:
                 await self._put(frontier, tasks)
+                self.pending.difference_update([task.fingerprint for task in tasks])
             else:
                 await self._settle(frontier, batch)
         finally:

@@ -85,6 +85,7 @@ class Scheduler(BaseScheduler):
         self._imported: ImportedFilter | None = None
         self._counted = Written()
         self._notified = False
+        self._notified_at = 0.0
         self._closing = False
 
     @classmethod
@@ -205,7 +206,9 @@ class Scheduler(BaseScheduler):
 
     def _add(self, request: Request, parent: _Parent | None) -> bool:
         fingerprint = self._fingerprint(request, parent)
-        if fingerprint in self._client.results.known or (self._imported is not None and fingerprint in self._imported):
+        results = self._client.results
+        known = fingerprint in results.known or fingerprint in results.pending
+        if known or (self._imported is not None and fingerprint in self._imported):
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
@@ -470,10 +473,12 @@ class Scheduler(BaseScheduler):
         """Called by the client's thread: leases are ready, results were sent, or the job has ended."""
         if not self._notified:
             self._notified = True
+            self._notified_at = time.monotonic()
             self._back(self._go)
 
     def _go(self) -> None:
         self._notified = False
+        self._client.lag += (time.monotonic() - self._notified_at - self._client.lag) / 8
         self._count_written()
         if self._client.unsent <= MOST_UNSENT:
             waiting, self._drained = self._drained, []

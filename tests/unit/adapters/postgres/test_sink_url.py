@@ -107,3 +107,16 @@ def test_a_password_that_should_have_been_quoted_is_not_shown(mark: str):
         parse(f"postgresql://anna:hun{mark}ter2@db/scrapes")
     assert "hun" not in str(caught.value)
     assert "ter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://db/x?host=other", "postgresql://a@db/x?user=b", "postgresql://db/x?dbname=y"]
+)
+def test_a_part_that_is_given_twice_is_refused(url):
+    """The client would use one of them, and nobody would know which."""
+    with pytest.raises(SettingsError, match="given twice"):
+        parse(url)
+
+
+def test_the_same_part_twice_is_accepted():
+    assert parse("postgresql://db:5433/x?host=db").dsn == "postgresql://db:5433/x?host=db"

@@ -1,14 +1,14 @@
 #!lua
 -- End leases: outcome, children and lane feedback, atomically for each lease.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings (Ending in layouts.py), number,
---   true if some leases or children have a chain, and true if the caller publishes
+--   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, texts and more values of the endings, true if
+--   some leases or children have a chain, and true if the caller publishes     ARGV[5] endings (Ending in layouts.py)
 --   returns one digit per ending: 1 applied, 0 stale; and a line per parcel to publish, as put.lua
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job_books: sub find max unpack_ P book many tally close_books
+-- uses job_books: sub byte max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
@@ -30,10 +30,13 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
   return sub(kept, #this_call + 2)
 end
 
-local names, children, owners, endings, count, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, 7)
-
-local tokens = {}
-for i = 1, count do tokens[i] = endings[ENDING_SIZE * (i - 1) + 1 + ENDING_TOKEN] end
+local names, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, 7)
+local endings, tokens = ARGV[5], {}
+local count = #endings / ENDING_BYTES
+for i = 1, count do
+  local at = ENDING_BYTES * (i - 1) + 1
+  tokens[i] = sub(endings, at, at + ENDING_FINGERPRINT - 1)
+end
 local parcels = fetch(HELD .. worker, tokens)
 
 -- A lease is valid if its token is held, belongs to this task, and appears for the first time.
@@ -43,8 +46,8 @@ for i = 1, count do
   local parcel, token = parcels[i], tokens[i]
   if parcel and not known[token] then
     local level, lane, at = unpack_(PARCEL_FORM, parcel)
-    local own = at + BLOB_FINGERPRINT - 1
-    if find(parcel, endings[ENDING_SIZE * (i - 1) + 1 + ENDING_FINGERPRINT], own, true) == own then
+    local own, given = at + BLOB_FINGERPRINT - 1, ENDING_BYTES * (i - 1) + 1
+    if sub(parcel, own, at + BLOB_COUNTS - 2) == sub(endings, given + ENDING_FINGERPRINT, given + ENDING_REST - 1) then
       known[token] = true
       endeds = endeds + 1
       ended[endeds] = token
@@ -68,7 +71,7 @@ local function load_needed()
         some[#some + 1] = name
         asked[name] = false
       end
-      if endings[ENDING_SIZE * (i - 1) + 1 + ENDING_OUTCOME] ~= END_DONE then asked[name] = true end
+      if byte(endings, ENDING_BYTES * (i - 1) + 1 + ENDING_REST) ~= END_DONE then asked[name] = true end
     end
   end
   local shared = fetch(SHARED, some)
@@ -119,18 +122,11 @@ end
 local out = load_out()
 local done, failed = 0, 0
 
-local function settle_one(i, name)
-  local at = ENDING_SIZE * (i - 1) + 1
-  local lane = lanes[name]
-  local outcome, kind, more = endings[at + ENDING_OUTCOME], endings[at + ENDING_KIND], endings[at + ENDING_MORE]
-  run(lane, -1)
-  if outcome == END_DONE then
-    done = done + 1
-    tally(endings[at + ENDING_TALLY], 1)
-    if chained then chains().done(blob_of(i)) end
-  else
+-- A lease that ended otherwise than well, or has more to tell, or went out through a member.
+local function settle_more(i, lane, outcome, tallied, kind, result, took, more)
+  if outcome ~= END_DONE then
     if outcome == END_RETRY or outcome == END_BURY then failed = failed + 1 end
-    apply(outcome, lane, levels[i], blob_of(i), more, endings[at + ENDING_TALLY], names)
+    apply(outcome, lane, levels[i], blob_of(i), more, tallied, names)
   end
   local rest, interval, chance = 0, 0, 0
   if more then
@@ -143,16 +139,47 @@ local function settle_one(i, name)
   end
   local verdict = WITH_ROBOTS[kind] or kind
   if out[i] then
-    local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
-    members().come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
-    verdict = kind_for_lane(lane, verdict, result)
+    members().come_back(lane[NAME], out[i], result or RESULT_UNUSED, rest, chance, more and more[MORE_LIFT])
+    verdict = kind_for_lane(lane, verdict, result or RESULT_UNUSED)
   end
-  if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, WITH_ROBOTS[kind]) end
+  if verdict then learn(lane, verdict, took, rest, interval, chance, WITH_ROBOTS[kind]) end
 end
 
-for i = 1, count do
-  if live[i] then settle_one(i, live[i]) end
+-- Leases of a lane, and those with the same counter, mostly come together: they are counted together.
+local function settle_all()
+  local lane, runs, counter, times = nil, 0, 0, 0
+  for i = 1, count do
+    local name = live[i]
+    if name then
+      local outcome, tallied, kind, result, took, more =
+        unpack_(ENDING_FORM, endings, ENDING_BYTES * (i - 1) + 1 + ENDING_REST)
+      if not lane or lane[NAME] ~= name then
+        if lane then run(lane, -runs) end
+        lane, runs = lanes[name], 0
+      end
+      runs = runs + 1
+      if outcome == END_DONE then
+        done = done + 1
+        if tallied ~= counter then
+          if times > 0 then tally(texts[counter], times) end
+          counter, times = tallied, 0
+        end
+        times = times + 1
+        if chained then chains().done(blob_of(i)) end
+      end
+      kind = texts[kind]
+      if outcome == END_DONE and kind == "ok" and more == 0 and not out[i] then
+        learn(lane, kind, took, 0, 0, 0, nil)
+      else
+        settle_more(i, lane, outcome, texts[tallied], kind, texts[result], took, mores[more])
+      end
+    end
+  end
+  if lane then run(lane, -runs) end
+  if times > 0 then tally(texts[counter], times) end
 end
+
+settle_all()
 
 local letters, made = table.concat(answers), ""
 if endeds > 0 then

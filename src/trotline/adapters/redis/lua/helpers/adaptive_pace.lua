@@ -74,7 +74,8 @@ local function answered(lane, took)
   if latency > RISING * usual_ + JITTER then
     -- Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
     slower(lane, SLOWER_BY_LATENCY, 0)
-  else
+  elseif lane[INTERVAL] ~= lane[FLOOR] or lane[ASKED] > lane[FLOOR] or lane[LIMIT] > 0 then
+    -- Of nearly all lanes it is the shortest there is, and stays so.
     lane[INTERVAL] = max(shortest(lane), lane[INTERVAL] * RECOVER, target(lane))
   end
 end

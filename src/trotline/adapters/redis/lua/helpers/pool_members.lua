@@ -40,7 +40,7 @@ local FULL_FOR = 0.2
 local MULTIPLIER, INCREMENT, CHANCE = 16807, 0.123456789, 11
 -- A member that was removed from its pool rests for a day at a time.
 local DAY = 86400
-local made
+local made -- once
 
 -- A value that an older version wrote is shorter: zeros stand for what it does not have.
 local function filled(packed, size)
@@ -53,11 +53,17 @@ local function make()
   local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0, 0, 0)
 
   local ring_rules, members = proxy_ring(), {}
-  local pools, rings, changed = {}, {}, {}
+  local pools, rings, changed
   -- Lane -> packed members for the tail of its ring. Lanes to which members came back, and those in which one may go out
   -- sooner than was known.
-  local tails, returned, sooner = {}, {}, {}
-  local luck_left = tonumber(ARGV[CHANCE]) or 0
+  local tails, returned, sooner
+  local luck_left
+
+  -- A call begins: what the one before it knew is forgotten.
+  function members.begin()
+    pools, rings, changed, tails, returned, sooner = {}, {}, {}, {}, {}, {}
+    luck_left = tonumber(ARGV[CHANCE]) or 0
+  end
 
   local function chance()
     luck_left = (luck_left * MULTIPLIER + INCREMENT) % 1
@@ -596,12 +602,17 @@ local function make()
   return members
 end
 
+local begun = false
+
 -- The functions, which are made when they are needed: most calls have nothing to do with proxy pools.
 function members()
-  made = made or make()
+  if not begun then
+    made, begun = made or make(), true
+    made.begin()
+  end
   return made
 end
 
 function write_rings()
-  if made then made.write() end
+  if begun then made.write() end
 end

@@ -5,7 +5,8 @@
 -- uses clock: now
 -- exports: proxy_ring
 
-local made
+local MOST_STATES = 500
+local made -- once
 
 local function make()
   local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
@@ -119,11 +120,16 @@ local function make()
     return held
   end
 
-  -- A table that finds each of its values once.
+  -- A table that finds each of its values once. It is kept from call to call, and cleared when it has many.
   local function found_once(find)
+    local count = 0
     return setmetatable({}, {__index = function(found, key)
       local value = find(key)
-      found[key] = value
+      if count >= MOST_STATES then
+        for known in pairs(found) do found[known] = nil end
+        count = 0
+      end
+      found[key], count = value, count + 1
       return value
     end})
   end

@@ -13,7 +13,7 @@
 -- exports: seen_has seen_add seen_close
 
 local FILL = 190
-local SEEN = P .. "s:"
+local SEEN, format = P .. "s:", string.format
 local ring = 1
 while ring * 2 <= book.buckets do ring = ring * 2 end
 
@@ -21,11 +21,13 @@ local unit = SPREADS / ring
 
 local function seen_bucket(spread)
   local at = (spread - spread % unit) / unit
+  local number = ring + at
   if at < book.buckets - ring then
     local half = unit / 2
-    return SEEN .. (2 * ring + (spread - spread % half) / half)
+    number = 2 * ring + (spread - spread % half) / half
   end
-  return SEEN .. (ring + at)
+  -- A third of what `..` takes for a number, which may have a fraction.
+  return SEEN .. format("%d", number)
 end
 
 local function seen_split()

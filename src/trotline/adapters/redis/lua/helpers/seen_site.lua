@@ -20,7 +20,7 @@
 local SITE
 local REMOVED = 20
 
-local own_has, own_add = seen_has, seen_add
+local own_has, own_add = seen_has, seen_add -- once
 local slices, expired, span, window
 local changed = false
 

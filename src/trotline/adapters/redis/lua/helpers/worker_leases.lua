@@ -79,10 +79,9 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker)
+  call("DEL", HELD .. worker, P .. "starts:" .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
-  call("HDEL", P .. "starts", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
   call("HDEL", P .. "calls", "l" .. worker, "s" .. worker)
 end
