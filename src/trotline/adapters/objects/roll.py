@@ -25,6 +25,7 @@ FILE = ".warc.gz"
 DEAD_AFTER: Seconds = 3600.0
 """A writer whose last object is older has died: its objects are rolled by others."""
 _STAMP = "%Y%m%dT%H%M%S"
+_ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _NAME = re.compile(r"warc/\d{8}/(\d{8}T\d{6})-(\d{8}T\d{6})-[\w.]+\.cdxj")
 
 
@@ -156,4 +157,4 @@ def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) ->
 
 def mark_of(writer: str) -> str:
     """In the names of all files rolled of this writer. A folder that a person made may have any name."""
-    return f"-{re.sub(r'[^A-Za-z0-9_.]+', '_', writer)}_"
+    return f"-{_ODD.sub('_', writer)}_"
