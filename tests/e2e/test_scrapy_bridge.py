@@ -167,12 +167,12 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
         old = Fleet(tmp_path, url, settings(PEER, place))
         await old.start()
         assert await reached(old, 20), old.log()
-        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--idle", "1s", "--json")
-        moved = await call(tmp_path, *words)
+        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--delay", "0", "--idle", "1s")
+        moved = await call(tmp_path, *words, "--json")
         # What its pages in flight led to.
         gate.set()
         await old.running[0].wait()
-        rest = await call(tmp_path, *words)
+        rest = await call(tmp_path, *words, "--json")
         before = set(old.stored())
 
         new = Fleet(tmp_path, url, settings(BRIDGE, place))
