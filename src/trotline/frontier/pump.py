@@ -101,6 +101,8 @@ class Pump:
         self._supplying: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._lost = LostParcels(broker)
+        if broker.linger:
+            books.share_new()
 
     async def publish_soon(self) -> None:
         """A page had links. Where each call costs money, they wait for those of other pages; a lease that lacks tasks

@@ -69,6 +69,11 @@ class Books(Protocol):
         caller's."""
         ...
 
+    def share_new(self) -> None:
+        """From now on, new parcels are any client's to publish. Otherwise they are at first for the client that made
+        them, which need not read them back; but if it lets them wait, another may need their tasks sooner."""
+        ...
+
     async def unshelve(self, parcels: Sequence[Parcel]) -> list[Unshelved]:
         """Delivered parcels move to the queues."""
         ...

@@ -47,6 +47,10 @@ class RedisBooks:
         ready, unpublished, stale = (sum(reply[place] for reply in replies) for place in range(3))
         return Shelves(ready, unpublished, stale, tuple(sorted(found, key=lambda view: order(view.shelf))))
 
+    def share_new(self) -> None:
+        for shard in self._shards:
+            shard.made = None
+
     async def unpublished(self, limit: int, published: Sequence[Parcel] = ()) -> list[Parcel]:
         ids: dict[int, list[str]] = defaultdict(list)
         for parcel in published:

@@ -127,6 +127,9 @@ class PostgresBooks:
         rows = await db.fetch(_FULL.format(job=self._store.number), sorted(teams), start)
         return {row[0] for row in rows}
 
+    def share_new(self) -> None:
+        self._store.made = None
+
     async def unpublished(self, limit: int, published: Sequence[Parcel] = ()) -> list[Parcel]:
         ids = [numbers[0] for parcel in published if (numbers := _numbers(parcel.id)) is not None]
         if ids:
