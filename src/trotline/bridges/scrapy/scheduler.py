@@ -432,7 +432,7 @@ class Scheduler(BaseScheduler):
             try:
                 self._feeds.flush()
             except OSError as error:
-                visit.item_error = Failure(error)
+                visit.item_error = Failure(error)  # type: ignore[no-untyped-call]
         settlement, held = visit.settlement(), visit.way.account if visit.way is not None else None
         if held is None:
             self._client.add_settlement(settlement)
