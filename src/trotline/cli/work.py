@@ -38,6 +38,7 @@ from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
 from trotline.config import logs
 from trotline.config.settings import Settings
+from trotline.coordinator.outlook import GONE
 from trotline.errors import SettingsError
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
@@ -219,7 +220,7 @@ class _Printer:
                 return [f"old jobs are forgotten: {safe_text(event.reason)}"]
             case "forgotten":
                 next_ = "waits for the next job" if event.ending is None else "this worker ends with it"
-                return [f"{job} was forgotten (trotline jobs --forget): its tasks are gone; {next_}"]
+                return [f"{job} {GONE}; {next_}"]
             case "unreachable":
                 return [f"frontier is unreachable, retrying every second: {safe_text(event.reason)}"]
             case "back":

@@ -11,6 +11,7 @@ from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.stored_rows import ask
 from trotline.coordinator.held_back import held_back_by, untaken_routes
 from trotline.coordinator.last_job import LastTallies
+from trotline.coordinator.outlook import GONE
 from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.inbox import InboxStatus
@@ -44,7 +45,7 @@ MOST_DROPS = 10
 """Fields that are named because they are filled less often than before."""
 ENOUGH_PAGES = 20
 """Pages after which something that never happened is worth a warning, while the job runs."""
-FORGOTTEN = "the job was forgotten (trotline jobs --forget): its tasks are gone"
+FORGOTTEN = f"the job {GONE}"
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged: 304"
 """The tally of pages whose rows are still good."""

@@ -32,6 +32,8 @@ def outage_text(held_back: str) -> str:
 
 PATIENT = "nothing is lost, and workers go on by themselves when it answers"
 """What an outage means for a job."""
+GONE = "was forgotten (trotline jobs --forget), or its frontier lost its data: its tasks are gone"
+"""A server that was replaced by an empty one gives the same answer."""
 
 
 def no_estimate(progress: Progress, held_back: str, *, alive: bool) -> Unknown | None:

@@ -92,7 +92,7 @@ def worker(sample: JobSample, rules: AlertRules) -> list[Finding]:
         if lost.silent_for > rules.worker_for:
             continue
         tasks = f"{lost.leased:,} task{'' if lost.leased == 1 else 's'}" if lost.leased else "no task"
-        now = f"it held {tasks}, which others take over" if lost.rescued else f"it holds {tasks}"
+        now = f"it held {tasks}, which others take over" if lost.rescued and lost.leased else f"it holds {tasks}"
         since = _clock_time(sample.progress.now - lost.silent_for)
         found.append(
             Finding(

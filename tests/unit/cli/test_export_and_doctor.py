@@ -55,7 +55,7 @@ def test_doctor_asks_the_archive_that_is_set(call: Call, monkeypatch: pytest.Mon
     monkeypatch.setenv("TROTLINE_ARCHIVE", "s3://pages/shop?endpoint=http://127.0.0.1:1")
     code, out, _ = call("doctor", "shop.py")
     assert code == 2
-    assert "fail  archive      s3://pages/shop is unreachable" in out
+    assert "fail  archive      s3://pages/shop at http://127.0.0.1:1 is unreachable" in out
 
 
 def test_doctor_is_content_with_a_good_spider_and_leaves_no_files(call: Call):

@@ -113,6 +113,14 @@ def test_each_event_has_its_line(what: What, line: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.strip() == line
 
 
+def test_a_job_that_is_gone_may_also_have_been_lost(capsys: pytest.CaptureFixture[str]):
+    """A server that came back empty answers as after `jobs --forget`: an operator who forgot nothing looks there."""
+    gone = WorkEvent(what=What.FORGOTTEN, job=Job(id="shop-1", spider="shop", started_at=0.0))
+    _Printer("shop.py", Spider("shop"), SETTINGS, quiet=False, json=False).print_event(gone)
+
+    assert "shop-1 was forgotten (trotline jobs --forget), or its frontier lost its data" in capsys.readouterr().out
+
+
 OTHER = WorkEvent(
     what=What.OTHER_VERSION, job=Job(id="shop-1", spider="shop", started_at=0.0, version="old"), version="new"
 )

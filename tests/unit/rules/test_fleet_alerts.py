@@ -90,6 +90,13 @@ def test_a_lost_worker_is_found_for_a_quarter_of_an_hour() -> None:
     assert found(lost=[LostWorker("w-1", 901.0, 7, rescued=False)]) == []
 
 
+def test_a_lost_worker_without_tasks_leaves_nothing_to_others() -> None:
+    [idle] = found(lost=[LostWorker("w-1", 20.0, 0, rescued=True)])
+    assert idle.text.endswith("it did not leave; it holds no task")
+    [busy] = found(lost=[LostWorker("w-1", 20.0, 2, rescued=True)])
+    assert busy.text.endswith("it held 2 tasks, which others take over")
+
+
 def test_a_worker_that_beats_again_is_over_at_once() -> None:
     [back] = found(living=["w-1"])
     assert (back.rule, back.object, back.level) == ("worker", "w-1", Level.OVER)

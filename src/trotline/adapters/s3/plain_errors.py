@@ -35,3 +35,14 @@ def cause(text: str) -> str:
 def is_past_the_end(text: str) -> bool:
     """A range that begins where the object ends: it is shorter than its index says."""
     return "<Code>InvalidRange<" in text or "status code: 416" in text
+
+
+_CLOCK = "Set the clock of this machine (timedatectl): a signature is valid for some minutes only."
+_CREDENTIALS = (
+    "Check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or ?credentials=) and the bucket's policy."
+)
+
+
+def refusal_hint(text: str) -> str:
+    """What to do about a server that refuses us."""
+    return _CLOCK if "RequestTimeTooSkewed" in text else _CREDENTIALS

@@ -18,7 +18,7 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from trotline.adapters.s3.address import Address
-from trotline.adapters.s3.plain_errors import cause, is_past_the_end
+from trotline.adapters.s3.plain_errors import cause, is_past_the_end, refusal_hint
 from trotline.errors import ArchiveUnreachable, SettingsError
 from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
@@ -129,21 +129,21 @@ class S3Objects:
         except (NotFoundError, FileNotFoundError) as error:
             raise KeyError(self._place) from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise ArchiveUnreachable(f"{self._place} refuses us: {cause(str(error))}", hint=_CREDENTIALS) from None
+            raise ArchiveUnreachable(
+                f"{self._place} refuses us: {cause(str(error))}", hint=refusal_hint(str(error))
+            ) from None
         except (BaseError, OSError) as error:
             if "NoSuchBucket" in str(error):
                 raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
             what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
             raise ArchiveUnreachable(
-                f"{what}: {cause(str(error))}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
+                f"{what}: {cause(str(error))}", hint=refusal_hint(str(error)) if refused else _ENDPOINT
             ) from None
 
 
 _NO_BUCKET = "Make it, or name another."
-_CREDENTIALS = (
-    "Check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or ?credentials=) and the bucket's policy."
-)
+_ENDPOINT = "Is the endpoint right, and up?"
 
 
 def _store(address: Address) -> S3Store:

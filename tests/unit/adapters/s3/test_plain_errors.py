@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trotline.adapters.s3.plain_errors import cause
+from trotline.adapters.s3.plain_errors import cause, refusal_hint
 from trotline.config import backends
 from trotline.errors import ArchiveUnreachable
 from trotline.testing.archive_contract import capture
@@ -57,3 +57,9 @@ async def test_a_host_that_is_not_there():
 def test_an_error_of_another_kind_is_short():
     text = "Generic S3 error: Error performing PUT http://h/x in 2s, after 2 retries  - odd\n\nDebug source:\nx"
     assert cause(text) == "odd"
+
+
+def test_a_clock_that_is_wrong_is_not_taken_for_wrong_credentials():
+    said = "<Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the server's time"
+    assert "clock" in refusal_hint(said) and "AWS" not in refusal_hint(said)
+    assert "AWS_SECRET_ACCESS_KEY" in refusal_hint("<Code>SignatureDoesNotMatch</Code>")
