@@ -121,8 +121,8 @@ def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
 
 
 def _redacted(value: Any) -> Any:
-    """`meta` without secrets, as everywhere. Text by text: in its JSON, a redacted value would take the backslash of the
-    quote after it, and a secret that JSON escapes would not be found."""
+    """`meta` without secrets, as everywhere. Text by text: in its JSON, a redacted value would take the backslash of
+    the quote after it, and a secret that JSON escapes would not be found."""
     if isinstance(value, str):
         return redaction.text(value)
     if isinstance(value, dict):

@@ -93,17 +93,24 @@ class S3Objects:
         if length is None:
             found = await obstore.get_async(self._store, name)
             return bytes(await found.bytes_async())[start:]
-        return bytes(await obstore.get_range_async(self._store, name, start=start, length=length))
+        try:
+            return bytes(await obstore.get_range_async(self._store, name, start=start, length=length))
+        except GenericError as error:
+            if "InvalidRange" not in str(error):
+                raise
+            # It begins behind the end: as of a file.
+            return b""
 
     async def listed(self, prefix: str) -> list[StoredObject]:
         return sorted(await self._ask(self._list(prefix)))
 
     async def _list(self, prefix: str) -> list[StoredObject]:
-        found = []
-        async for chunk in obstore.list(self._store, f"{self._prefix}{prefix}/" if prefix else self._prefix):
+        found, start = [], f"{self._prefix}{prefix}/" if prefix else self._prefix
+        async for chunk in obstore.list(self._store, start):
             for one in chunk:
-                name = one["path"].removeprefix(self._prefix)
-                found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))
+                if one["path"].startswith(start) and not _is_folder(one):
+                    name = one["path"].removeprefix(self._prefix)
+                    found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))
         return found
 
     async def _list_some(self) -> None:
@@ -141,6 +148,11 @@ _NO_BUCKET = "Make it, or name another."
 _CREDENTIALS = (
     "Check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or ?credentials=) and the bucket's policy."
 )
+
+
+def _is_folder(one: Any) -> bool:
+    """An empty object that a console makes for "new folder"; the slash at its end is not listed."""
+    return not one["size"] and "." not in one["path"].rpartition("/")[2]
 
 
 def _store(address: Address) -> S3Store:
