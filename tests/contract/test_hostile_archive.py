@@ -3,8 +3,12 @@
 import gzip
 import json
 import os
+import pty
+import subprocess
+import sys
 import time
 import tracemalloc
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -130,3 +134,21 @@ async def test_pages_that_were_not_rolled_are_not_all_in_memory_at_once(tmp_path
         tracemalloc.stop()
     assert len(pages) == 30
     assert peak < 40_000_000
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"), [(b"plain text", True), (b"\x1b]0;owned\x07", False), ("\x9b2J".encode(), False)]
+)
+def test_orders_for_a_terminal_are_not_printed_on_one(tmp_path, body, shown):
+    put(tmp_path, "open/dead/00000000.warc.gz", record(body=body))
+    trotline = Path(sys.executable).with_name("trotline")
+    command = [trotline, "archive", "get", "http://odd.test/", "--archive", f"file:{tmp_path}"]
+    terminal, inside = pty.openpty()
+    ended = subprocess.run(command, stdout=inside, stderr=subprocess.PIPE, check=False)
+    os.close(inside)
+    try:
+        said = os.read(terminal, 1000)
+    except OSError:
+        said = b""
+    os.close(terminal)
+    assert (ended.returncode, body in said) == ((0, True) if shown else (2, False)), ended.stderr

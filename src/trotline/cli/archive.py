@@ -1,5 +1,6 @@
 """`trotline archive`: look at raw pages that were kept; export, verify, prune."""
 
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from trotline.rules.archive_queries import VERIFY, SkippedCaptures, why_nothing
 from trotline.rules.archive_urls import keep_of
 
 _SHOWN = 10
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""What is not text, or orders for a terminal: a page may have them."""
 
 
 @click.group(
@@ -107,7 +110,7 @@ def get(url: str, at: str | None, headers: bool, out: str | None, archive: str |
     elif out:
         Path(out).write_bytes(page.answer.body)
         click.echo(f"{size(len(page.answer.body))} in {out}")
-    elif sys.stdout.isatty() and b"\0" in page.answer.body:
+    elif sys.stdout.isatty() and _CONTROLS.search(page.answer.body):
         raise SettingsError("this is not text for the screen", hint="Write it to a file: --out FILE")
     else:
         sys.stdout.buffer.write(page.answer.body)
