@@ -11,7 +11,7 @@ import click
 
 from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import examples, json_option, time_of, wait_for
+from trotline.cli.options import age_of, examples, json_option, wait_for
 from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
@@ -185,7 +185,7 @@ def prune(older: str | None, dry_run: bool, archive: str | None, as_json: bool) 
     from trotline.commands.archive import prune
 
     url = archive_of(archive)
-    age = time_of("--older", older) if older else keep_of(url)
+    age = age_of("--older", older) if older else keep_of(url)
     if age is None:
         raise click.UsageError("say how old: --older 90d, or keep=90d in the URL of the archive")
     cut = wait_for(prune(url, time.time() - age, dry_run=dry_run))

@@ -102,10 +102,14 @@ def parse(
 
 def _query(text: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+        given = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text))
     except ValueError:
         # Not "from": the cause quotes a part that may be the password.
         raise ValueError("the part after the ? must be name=value&name=value") from None
+    found = dict(given)
+    if len(found) < len(given):
+        raise ValueError("an option is given twice after the ?; remove one of them")
+    return found
 
 
 def _address(

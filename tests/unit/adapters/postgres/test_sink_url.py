@@ -61,6 +61,7 @@ def test_a_password_may_come_from_a_file(tmp_path):
         ("schema=", "is not a valid schema name"),
         ("schema=pg_catalog", "is not a valid schema name"),
         ("freshness=soon", "not a length of time"),
+        ("keep=90d&keep=1d", "given twice"),
         ("keep=90", "'90' is 90 s, and a day is the shortest"),
         ("keep_history=12m", "write it like 90d"),
         ("visits=year", "one of day, week, month"),
