@@ -62,6 +62,43 @@ async def test_a_bucket_that_is_not_there_is_named():
         await backends.open_archive(f"s3://no-such-bucket/x?endpoint={s3().endpoint}").open()
 
 
+async def test_an_outage_is_one_plain_sentence():
+    archive = backends.open_archive("s3://pages/x?endpoint=http://127.0.0.1:9", "contract")
+    with pytest.raises(ArchiveUnreachable) as refused:
+        await archive.write([capture(1)])
+    assert refused.value.what == "s3://pages/x at http://127.0.0.1:9 is unreachable: connection refused"
+
+
+async def test_objects_that_a_rule_of_the_bucket_removed_are_counted(caplog):
+    url = s3().url(own_prefix())
+    archive = backends.open_archive(url, "contract")
+    for number in range(3):
+        await archive.write([capture(2 * number), capture(2 * number + 1)])
+    store = archive._store
+    [first, *_] = await store.listed("open")
+    await store.delete([first.name])
+    await archive.close()
+    assert archive.lost == 2
+    assert "archive.lost 2 captures" in caplog.text
+    assert len(await found(backends.open_archive(url))) == 4
+
+
+async def test_of_a_cut_object_the_rest_is_read():
+    url = s3().url(own_prefix())
+    archive = backends.open_archive(url, "contract")
+    await archive.write([capture(number) for number in range(6)])
+    await archive.close()
+    store = archive._store
+    [file] = [one.name for one in await store.listed("") if one.name.endswith(".warc.gz")]
+    data = await store.get(file)
+    await store.put(file, data[: len(data) // 2])
+    skipped = []
+    pages = [page async for page in archive.pages(ArchiveQuery(), 1, 2, skipped=skipped.append)]
+    pages += [page async for page in archive.pages(ArchiveQuery(), 0, 2, skipped=skipped.append)]
+    assert 0 < len(pages) < 6
+    assert len(pages) + len(skipped) == 6
+
+
 @pytest.mark.slow("a server that is killed and comes back")
 async def test_a_killed_server_loses_nothing_that_write_has_returned():
     with seaweedfs() as server:

@@ -1,5 +1,6 @@
 """What `trotline doctor` says about a PostgreSQL server that is to keep tasks, on real servers."""
 
+import asyncio
 import re
 
 import asyncpg
@@ -41,6 +42,55 @@ async def test_an_old_snapshot_is_named_with_its_session(anywhere: str, monkeypa
 
     assert f"session {pid} (weekly report, idle in transaction)" in text
     assert re.search(r"for \d+ s", text)
+
+
+async def locks_said(url: str) -> list[str]:
+    return [text for text in await said(url) if "held a lock" in text]
+
+
+async def test_a_session_that_has_locked_a_table_of_the_frontier_is_named(
+    anywhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while nobody waits for it: workers give up and come back, and would not be seen in between."""
+    place, _, schema = anywhere.partition("?schema=")
+    await said(anywhere)
+    psql = await asyncpg.connect(place, server_settings={"application_name": "psql"})
+    async with psql.transaction():
+        await psql.execute(f"LOCK TABLE {schema}.lane IN SHARE MODE")
+        assert not await locks_said(anywhere), "it is young"
+        monkeypatch.setattr(rules, "LONG_LOCK", 0.0)
+        [notice] = [each for each in await backends.notices(anywhere) if "held a lock" in each.text]
+        pid = psql.get_server_pid()
+    ended = await locks_said(anywhere)
+    async with psql.transaction():
+        await psql.execute(f"LOCK TABLE {schema}.lane IN ACCESS SHARE MODE")
+        harmless = await locks_said(anywhere)
+    await psql.close()
+
+    assert f"session {pid} (psql, idle in transaction)" in notice.text
+    assert f"pg_terminate_backend({pid})" in notice.advice
+    assert not ended and not harmless
+
+
+async def test_a_session_that_keeps_rows_from_others_is_named(anywhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "LONG_LOCK", 0.0)
+    place, _, schema = anywhere.partition("?schema=")
+    await said(anywhere)
+    psql, worker = await asyncpg.connect(place), await asyncpg.connect(place)
+    change = f"UPDATE {schema}.meta SET version = version"  # noqa: S608 - a name of this test
+    async with psql.transaction():
+        await psql.execute(change)
+        waits = asyncio.ensure_future(worker.execute(change))
+        for _ in range(200):
+            if found := await locks_said(anywhere):
+                break
+            await asyncio.sleep(0.05)
+        pid = psql.get_server_pid()
+    await waits
+    await worker.close()
+    await psql.close()
+
+    assert len(found) == 1 and f"session {pid} " in found[0], "not the one that waits"
 
 
 async def test_a_forgotten_prepared_transaction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,22 @@ async def test_b75_a_server_that_keeps_nothing_on_disk_is_named():
     assert await notices(server(DEBIAN).url) == []
 
 
+async def test_b75_a_server_that_answers_and_takes_no_writes_is_not_in_order():
+    """`trotline doctor` asks for the notices: workers that wait send operators there."""
+    with redis(DEBIAN) as running:
+        client = connect(running.url)
+        await notices(running.url)
+        assert await client.execute_command("DBSIZE") == 0, "a check leaves nothing behind"
+        await client.execute_command("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(FrontierUnreachable, match="out of memory"):
+            await notices(running.url)
+        await client.execute_command("CONFIG", "SET", "maxmemory", "0")
+        await client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        with pytest.raises(FrontierUnreachable, match="is a replica"):
+            await notices(running.url)
+        await client.aclose()
+
+
 def test_b75_a_url_that_is_none_is_refused_without_its_password():
     with pytest.raises(SettingsError) as refused:
         connect("redis://:secret@/0?unknown=1")

@@ -160,3 +160,34 @@ async def test_a_reparse_says_why_records_are_not_valid_and_fails_if_nothing_is_
     (tmp_path / "renamed.py").write_text(SPIDER.replace("listing(", "shelf(").replace("product", "thing"))
     told = await trotline(tmp_path, shop, "reparse", "renamed.py", "--dry-run", code=4)
     assert "the spider has no route 'product' now" in told
+
+
+@pytest.mark.slow("a run, and two that parse")
+async def test_a_reparse_accounts_for_every_record_and_row(tmp_path, shop):
+    await run(tmp_path, shop, "--archive", "file:pages")
+    same = await trotline(tmp_path, shop, "reparse", "shop.py")
+    assert f"{PRODUCTS} records written: {PRODUCTS} as they were" in same
+    twice = SPIDER.replace("    yield found", "    yield found\n    yield found")
+    (tmp_path / "twice.py").write_text(twice)
+    told = await trotline(tmp_path, shop, "reparse", "twice.py", "--dry-run")
+    assert f"records   {2 * PRODUCTS}" in told
+    assert f"{PRODUCTS} have the key of a newer one" in told
+    failing = SPIDER.replace("    title =", '    assert not page.url.endswith("1")\n    title =')
+    (tmp_path / "failing.py").write_text(failing)
+    told = await trotline(tmp_path, shop, "reparse", "failing.py", "--dry-run", "--json", code=3)
+    report = json.loads(told)
+    assert report["differences"]["of_failed"] == sum(report["counts"]["failed"].values()) > 0
+    assert report["differences"]["not_made"] == 0
+
+
+@pytest.mark.slow("two runs")
+async def test_a_cache_has_each_file_of_a_handler_once(tmp_path, shop):
+    await run(tmp_path, shop, "--cache", KEEP="yes")
+    words = ("archive", "list", "archive:*", "--json", "--limit", "1000", "--archive", "file:.trotline/shop.cache")
+    before = (await trotline(tmp_path, shop, *words)).splitlines()
+    assert len(before) == PRODUCTS
+    await run(tmp_path, shop, "--cache", KEEP="yes")
+    assert (await trotline(tmp_path, shop, *words)).splitlines() == before
+    # One that is new is kept.
+    await run(tmp_path, shop, "--cache", KEEP="yes", PICK="[itemprop=sku]::text")
+    assert len((await trotline(tmp_path, shop, *words)).splitlines()) == 2 * PRODUCTS

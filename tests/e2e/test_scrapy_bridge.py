@@ -167,12 +167,12 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
         old = Fleet(tmp_path, url, settings(PEER, place))
         await old.start()
         assert await reached(old, 20), old.log()
-        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--idle", "1s", "--json")
-        moved = await call(tmp_path, *words)
+        words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--delay", "0", "--idle", "1s")
+        moved = await call(tmp_path, *words, "--json")
         # What its pages in flight led to.
         gate.set()
         await old.running[0].wait()
-        rest = await call(tmp_path, *words)
+        rest = await call(tmp_path, *words, "--json")
         before = set(old.stored())
 
         new = Fleet(tmp_path, url, settings(BRIDGE, place))
@@ -229,3 +229,24 @@ async def test_a_request_is_settled_after_its_items_and_its_new_requests(tmp_pat
         "errback",
         "settled with 0 requests",
     ]
+
+
+@pytest.mark.slow("two Scrapy processes, one of which dies")
+async def test_items_of_settled_pages_are_in_the_feed_of_a_process_that_was_killed(
+    tmp_path: Path, frontier: str
+) -> None:
+    async with serving(site()) as url:
+        died = await crawl(tmp_path, ["dying"], frontier, url=url)
+    status = await call(tmp_path, "status", "dying", "--frontier", frontier, "--json")
+    assert json.loads(status.out)["done"] == 5, status.out
+    assert len(died.items["dying"]) == 5
+
+
+@pytest.mark.slow("a Scrapy process")
+async def test_a_frontier_that_is_down_is_named_in_one_line_and_in_no_second_error(tmp_path: Path) -> None:
+    run = await crawl(tmp_path, ["plain"], "redis://127.0.0.1:1/0", url="http://127.0.0.1:1")
+    assert run.reasons["plain"] != "finished"
+    (line,) = [line for line in run.log.splitlines() if "scrapy.frontier_failed" in line]
+    assert "cannot reach redis 127.0.0.1:1" in line
+    assert "Event loop is closed" not in run.log
+    assert "never awaited" not in run.log

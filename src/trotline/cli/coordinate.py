@@ -10,7 +10,6 @@ import click
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     age_of,
-    archive_option,
     examples,
     frontier_option,
     high_water_option,
@@ -47,7 +46,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @frontier_option
 @inbox_option
 @sink_option
-@archive_option
+@click.option("--archive", metavar="URL", help="Remove its pages that are older than keep= of this URL.")
 @proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @high_water_option

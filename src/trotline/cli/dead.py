@@ -234,6 +234,13 @@ async def _list(picked: Selection, target: Target, console: "Console") -> None:
         click.echo(line)
 
 
+def _first_words(detail: str) -> str:
+    """Its first line; of a traceback the place, as the error itself is the reason."""
+    lines = detail.splitlines() or [""]
+    places = [line.strip() for line in lines if line.startswith('  File "')]
+    return places[-1] if lines[0].startswith("Traceback (") and places else lines[0]
+
+
 def listing(
     picked: Selection, name: str, job: str, reasons: dict[str, int], first: list[Grave], now: float
 ) -> list[str]:
@@ -247,7 +254,7 @@ def listing(
     for grave in first:
         lines.append(f"{grave.id}  {safe(grave.why)}  {length(max(0.0, now - grave.died_at))} ago")
         lines.append(f"{'':16}  {safe_url(grave.url, 200)}")
-        if said := grave.record or next(iter(grave.detail.splitlines()), ""):
+        if said := grave.record or _first_words(grave.detail):
             lines.append(f"{'':16}  {safe(said, 100)}")
     if total > len(first):
         lines.append(f"{'':16}  and {count(total - len(first))} more (--limit, --why)")

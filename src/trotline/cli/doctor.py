@@ -95,7 +95,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
         return
     if ref is None:
         yield from doctor_machine.disks(_places(settings))
-        yield from stores(settings.frontier, settings.sink, settings.inbox)
+        yield from stores(settings.frontier, settings.sink, settings.inbox, settings.archive)
         return
     try:
         from trotline.config.spider_loader import load
@@ -108,7 +108,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     own = settings.of(spider.name)
     yield from doctor_machine.disks(_places(own))
     yield _spider(spider, ref)
-    yield from stores(own.frontier, own.sink, own.inbox)
+    yield from stores(own.frontier, own.sink, own.inbox, own.archive)
 
 
 def _places(settings: "Settings") -> list[Path]:

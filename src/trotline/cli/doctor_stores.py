@@ -22,7 +22,7 @@ _MOST_JOBS = 20
 """Unfinished jobs that are looked at, the newest first."""
 
 
-def stores(frontier: str, sink: str, inbox: str) -> Iterator[Check]:
+def stores(frontier: str, sink: str, inbox: str, archive: str) -> Iterator[Check]:
     """Those that are set: without a spider, files of its name are not known."""
     if frontier:
         opened = _opens("frontier", frontier, _open_frontier)
@@ -31,6 +31,8 @@ def stores(frontier: str, sink: str, inbox: str) -> Iterator[Check]:
             yield from _notices(frontier)
     if sink:
         yield _opens("sink", sink, _open_sink)
+    if archive and not backends.is_local(archive):
+        yield _opens("archive", archive, _open_archive)
     if inbox:
         yield _inbox(inbox)
 
@@ -122,3 +124,14 @@ def _open_frontier(url: str) -> None:
 
 def _open_sink(url: str) -> None:
     wait_for(backends.check_sink(url))
+
+
+def _open_archive(url: str) -> None:
+    async def look() -> None:
+        archive = backends.open_archive(url)
+        try:
+            await archive.open()
+        finally:
+            await archive.close()
+
+    wait_for(look())

@@ -26,8 +26,8 @@ def command() -> None:
 @command.command(
     "scrapy-redis",
     epilog=examples(
-        "trotline import scrapy-redis shop --from redis://localhost:6379/0",
-        "trotline import scrapy-redis shop --from redis://old:6379/0 --frontier redis://new:6379/0 --idle 5m",
+        "trotline import scrapy-redis shop --from redis://localhost:6379/0 --delay 0.5",
+        "trotline import scrapy-redis shop --from redis://old:6379/0 --frontier redis://new:6379/0 --delay 0 --idle 5m",
     ),
 )
 @click.argument("spider")
@@ -36,7 +36,14 @@ def command() -> None:
 @click.option("--filter", "seen", default="%(spider)s:dupefilter", show_default=True, help="The key of its filter.")
 @click.option("--job", metavar="NAME", help="The job's name, as TROTLINE_JOB.  [default: the spider's]")
 @click.option("--idle", default="10s", show_default=True, help="It ends when nothing came for so long.")
-@click.option("--delay", type=click.FloatRange(0), default=0.0, show_default=True, help="As DOWNLOAD_DELAY.")
+@click.option(
+    "--delay",
+    type=click.FloatRange(0),
+    required=True,
+    metavar="SECONDS",
+    # No default: the job keeps it until its end, whatever the settings of the project say.
+    help="As DOWNLOAD_DELAY, of all processes together; 0 is none.",
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(1),
@@ -101,5 +108,7 @@ def _lines(found: "Imported", spider: str) -> list[str]:
     for why, times in found.refused.items():
         lines.append(f"  {count(times, 'request')} not moved: {safe(why)}")
     if found.refused:
-        lines.append(f"  they are kept in the list {safe(found.refused_key)}")
+        lines.append(f"  they are kept in the list {safe(found.refused_key)}, and the job does not visit them")
+    if found.refused and not found.new + found.duplicate:
+        return lines
     return [*lines, f"Continue with:  scrapy crawl {safe(spider)}"]

@@ -81,7 +81,7 @@ def command(
         click.echo("nothing was written (--dry-run)")
     else:
         more = f"; the sink refuses {count(report.refused)}" if report.refused else ""
-        click.echo(f"{count(report.written, 'record')} written{more}")
+        click.echo(f"{count(report.written, 'record')} written{_what_changed(report.differences)}{more}")
     if report.counts.failed or report.counts.damaged or report.counts.rejects or report.refused:
         return FINISHED_WITH_DEAD
     return FINISHED if report.counts.read else EMPTY
@@ -107,8 +107,18 @@ def _share(plan: "ReparsePlan", spider: str, name: str, *, as_json: bool) -> int
     return FINISHED_WITH_DEAD if report.dead or report.counts.failed or report.counts.rejects else FINISHED
 
 
+def _what_changed(found: "Differences | None") -> str:
+    if found is None:
+        return ""
+    words = ((found.new, "new"), (found.changed, "changed"), (found.same + found.older, "as they were"))
+    said = ", ".join(f"{count(number)} {word}" for number, word in words if number)
+    return f": {said}" if said else ""
+
+
 def _show(report: "ReparseReport") -> None:
     _show_counts(report.counts)
+    if report.repeated:
+        click.echo(f"          {count(report.repeated)} have the key of a newer one, which counts")
     if report.differences is None:
         click.echo("rows      cannot be compared: this sink's rows cannot be read")
     else:
@@ -140,6 +150,8 @@ def _show_differences(found: "Differences") -> None:
     click.echo(f"rows      {count(found.new)} new, {count(found.changed)} changed, {count(found.same)} the same")
     if found.older:
         click.echo(f"          {count(found.older)} were seen later: they stay as they are")
+    if found.of_failed:
+        click.echo(f"          {count(found.of_failed)} of pages that failed or are damaged: they stay")
     if found.not_made:
         click.echo(f"          {count(found.not_made)} that no page gives any more: they stay")
     for name, number in found.fields.most_common(_SHOWN):

@@ -66,7 +66,8 @@ def _headline(facts: Facts, story: Story, where: Where, width: int) -> list[str]
     said = click.style(_fate(facts, story, where), fg=_COLOURS[story.fate], bold=True)
     about = [f"job {safe(where.job.id)}"]
     if story.identity is not None:
-        about += [f"route {safe(story.identity.route)}", f"id {story.identity.id}"]
+        route = safe(story.identity.route)
+        about += [*([f"route {route}"] if route else []), f"id {story.identity.id}"]
     elif facts.lane:
         about.append(f"lane {safe(facts.lane)}")
     return [said, *_wrapped(", ".join(about), "  ", width)]

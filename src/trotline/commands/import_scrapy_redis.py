@@ -39,8 +39,8 @@ class Wanted(msgspec.Struct, frozen=True):
     seen: str
     idle: Seconds
     """The import ends when nothing came for so long."""
-    delay: Seconds = 0.0
-    concurrency: int = 8
+    delay: Seconds
+    concurrency: int
 
 
 class Imported(msgspec.Struct):

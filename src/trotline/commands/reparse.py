@@ -1,6 +1,7 @@
 """Runs handlers over the archive: parse in processes, compare with the stored rows, write."""
 
 import asyncio
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -39,6 +40,8 @@ class ReparseReport(msgspec.Struct, frozen=True, kw_only=True):
     counts: ReparseCounts
     differences: Differences | None
     """None: the rows of this sink cannot be read."""
+    repeated: int = 0
+    """Records with the key of a newer one: that one counts."""
     written: int = 0
     refused: int = 0
     """Records that the sink refuses."""
@@ -57,7 +60,11 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
         with ExitStack() as stack:
             opened: list[BinaryIO] = [stack.enter_context(file.open("rb")) for file in files]
             made = newest(opened)
-            report = ReparseReport(counts=counts, differences=_differences(settings.sink, made, opened))
+            report = ReparseReport(
+                counts=counts,
+                differences=_differences(settings.sink, made, opened, _unread(files)),
+                repeated=counts.records - len(made),
+            )
             show(report)
             if plan.dry_run:
                 return report
@@ -76,6 +83,13 @@ def newest(files: Sequence[BinaryIO]) -> dict[Identity, Made]:
 def _new(file: Path) -> Path:
     file.touch()
     return file
+
+
+def _unread(files: Sequence[Path]) -> set[int]:
+    found = array("Q")
+    for file in files:
+        found.frombytes(reparse_child.unread_of(file).read_bytes())
+    return set(found)
 
 
 async def _run(plan: ReparsePlan, part: int, file: Path) -> ReparseCounts:
@@ -122,18 +136,20 @@ def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
     )
 
 
-def _differences(sink: str, made: dict[Identity, Made], files: list[BinaryIO]) -> Differences | None:
+def _differences(sink: str, made: dict[Identity, Made], files: list[BinaryIO], unread: set[int]) -> Differences | None:
     if backends.is_missing(sink):
         return Differences(new=len(made))
     if not backends.has_rows(sink):
         return None
     with backends.snapshot(sink, None, None) as rows:
-        found, changed = row_differences.compared(made, rows)
+        found, changed = row_differences.compared(made, rows, unread)
+    examples = row_differences.Examples(EXAMPLES)
     for row, one in changed:
         fields = row_differences.changed_fields(row, _record(files, one))
         found.fields.update(f"{row.kind}.{name}" for name in fields)
-        if len(found.examples) < EXAMPLES:
-            found.examples = [*found.examples, {"kind": row.kind, "key": row.key, "url": row.url, "fields": fields}]
+        example: dict[str, object] = {"kind": row.kind, "key": row.key, "url": row.url, "fields": fields}
+        examples.add(example, (f"{row.kind}.{name}" for name in fields))
+    found.examples = examples.chosen()
     return found
 
 

@@ -18,7 +18,7 @@ from trotline.commands.open_job import open_job
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
-from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of
+from trotline.commands.startup_notes import about_code, about_lost, about_others, about_seeds, bad_lines, source_of
 from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
@@ -30,6 +30,7 @@ from trotline.ports.backend import OpenJob
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
+from trotline.rules import redaction
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
 
@@ -110,6 +111,7 @@ async def _run_job(
             run_.watch_alerts(pools)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
+            run_.note(run_.about_archive())
             await sink.finish()
             if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
                 # Last of all: after a crash before this line the same command comes back and finishes the sink.
@@ -187,6 +189,11 @@ class _Run:
     def note(self, notes: Sequence[str]) -> None:
         """To be shown with the next report and in the summary."""
         self._reporter.notes += notes
+
+    def about_archive(self) -> list[str]:
+        """Pages that were in the archive, and are not any more."""
+        lost = self._pool.figures().stats.archive_lost
+        return about_lost(lost, redaction.text(self._plan.settings.archive)) if lost else []
 
     async def report(self) -> Report:
         return await self._reporter.last(self._pool.held_back(), self._pool.processes())

@@ -1,4 +1,4 @@
-"""Notes at the start of a run: other workers, changed code, unusable seeds."""
+"""Notes of a run: other workers, changed code, unusable seeds, and pages that are gone from the archive."""
 
 from pathlib import PurePath
 
@@ -43,6 +43,14 @@ def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
             " (visit all of them again: --fresh)"
         ]
     return []
+
+
+def about_lost(pages: int, archive: str) -> list[str]:
+    number = "1 page" if pages == 1 else f"{pages:,} pages"
+    return [
+        f"{number} of this run were written to {archive} and are gone: their files were removed (a folder that was"
+        " moved, a lifecycle rule of the bucket). Put the files back, or fetch the pages again: --fresh"
+    ]
 
 
 async def about_others(opened: OpenJob) -> list[str]:

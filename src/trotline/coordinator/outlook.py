@@ -10,6 +10,7 @@ from trotline.rules.series import Point
 
 _OUTAGES = {
     "sink is unreachable": Unknown.SINK_UNREACHABLE,
+    "archive is unreachable": Unknown.ARCHIVE_UNREACHABLE,
     "frontier is unreachable": Unknown.FRONTIER_UNREACHABLE,
 }
 

@@ -84,6 +84,8 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     settle: _Total = 0.0
     """Seconds of `commit` in which the frontier settled."""
     slots: SlotSeconds = SlotSeconds()
+    archive_lost: _Count = 0
+    """Pages that were archived, and that somebody removed from the archive meanwhile. Known when the process ends."""
 
 
 def total(stats: Iterable[WorkStats]) -> WorkStats:
@@ -113,4 +115,5 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
         store=one.store + other.store,
         settle=one.settle + other.settle,
         slots=one.slots + other.slots,
+        archive_lost=one.archive_lost + other.archive_lost,
     )

@@ -27,6 +27,9 @@ class Archive(Protocol):
     A6 an empty batch is harmless; so is closing twice
     """
 
+    lost: int
+    """Captures that this writer had written, and that somebody removed before they were rolled. Known after `close`."""
+
     async def open(self) -> None:
         """Connect, so that errors show before any page is fetched. Twice is harmless."""
         ...

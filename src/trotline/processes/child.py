@@ -158,6 +158,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         archive=archive,
+        keep_once=settings.cache,
         request_headers=components.public_headers(spider) if archive is not None else (),
         validators=validators,
         marker=marker,
@@ -173,14 +174,17 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     _handle_signals(worker)
     reporting = asyncio.create_task(_report(worker, keeper, marker, config.status))
     keeping = asyncio.create_task(keeper.keep()) if keeper is not None else None
+    last = ChildStatus()
     try:
         await worker.run()
         # The last figures: those of the last seconds count, too.
-        _send_status(config.status, _status(worker, keeper))
+        last = _status(worker, keeper)
+        _send_status(config.status, last)
     except (FrontierError, SinkError, ArchiveError) as error:
         # Permanent, or retried for long enough.
         reporting.cancel()
-        _send_status(config.status, ChildStatus(held_back=f"{error.what}. {error.hint}", stats=worker.stats))
+        last = ChildStatus(held_back=f"{error.what}. {error.hint}", stats=worker.stats)
+        _send_status(config.status, last)
         return GAVE_UP
     finally:
         reporting.cancel()
@@ -197,6 +201,9 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
             await validators.close()
         if archive is not None:
             await archive.close()
+            if archive.lost:
+                stats = msgspec.structs.replace(worker.stats, archive_lost=archive.lost)
+                _send_status(config.status, msgspec.structs.replace(last, stats=stats))
         await sink.close()
         await opened.close()
     return STOPPED if worker.stopping else FINISHED

@@ -4,6 +4,7 @@ it found from a file."""
 import asyncio
 import struct
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,7 +19,7 @@ from trotline.errors import TrotlineError
 from trotline.model.archive import ArchiveDamage, ArchiveQuery
 from trotline.model.record import Record
 from trotline.processes import memory_limits
-from trotline.rules import redaction
+from trotline.rules import redaction, row_differences
 from trotline.spider.handler_failed import HandlerFailed
 from trotline.worker.reparse import NotRead, Reparse, kept_of
 
@@ -66,6 +67,8 @@ class _Tally:
         self.pages = self.read = self.records = self.rejects = 0
         self.not_read, self.failed, self.rejected = Counter[str](), Counter[str](), Counter[str]()
         self.damaged = Counter[str]()
+        self.unread = array("Q")
+        """Pages that failed or are damaged, as hashes of their URLs."""
         self.examples: dict[str, list[str]] = {}
 
     def fail(self, why: str, url: str) -> None:
@@ -83,6 +86,7 @@ class _Tally:
         self._name(why, url)
 
     def _name(self, why: str, url: str) -> None:
+        self.unread.append(row_differences.hash_of_url(url))
         named = self.examples.setdefault(why, [])
         if len(named) < EXAMPLES:
             named.append(redaction.url(url))
@@ -111,6 +115,7 @@ def main() -> int:
         try:
             with Path(share.out).open("wb") as out:
                 asyncio.run(_parse(share, tally, out))
+            unread_of(Path(share.out)).write_bytes(tally.unread.tobytes())
         except TrotlineError as error:
             trouble = f"{error.what}. {error.hint}"
         sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
@@ -146,6 +151,11 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
 @lru_cache(maxsize=1)
 def _reparse(ref: str, *, any_spider: bool) -> Reparse:
     return Reparse(load(ref), any_spider=any_spider)
+
+
+def unread_of(out: Path) -> Path:
+    """The file beside that of the records: pages that gave none, as numbers of 8 bytes."""
+    return out.with_suffix(".unread")
 
 
 _encode = msgspec.msgpack.Encoder().encode

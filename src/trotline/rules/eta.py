@@ -66,6 +66,7 @@ class Unknown(StrEnum):
     CANCELLED = "cancelled"
     ALONE = "no worker is running"
     SINK_UNREACHABLE = "no estimate: sink is unreachable"
+    ARCHIVE_UNREACHABLE = "no estimate: archive is unreachable"
     FRONTIER_UNREACHABLE = "no estimate: frontier is unreachable"
 
 

@@ -1,7 +1,7 @@
 """What a re-parse would change: its records against the rows that are stored."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ import xxhash
 from trotline.model.record import Record
 from trotline.model.row import Row, json_text
 from trotline.model.time import Moment
+from trotline.rules import redaction
 
 Identity = tuple[str, str, str]
 
@@ -31,6 +32,8 @@ class Differences(msgspec.Struct):
     """The stored row was seen later: it stays."""
     not_made: int = 0
     """Rows of the same kinds and time that no page gives now: they stay."""
+    of_failed: int = 0
+    """Rows of pages that failed now, or are damaged: they stay, too."""
     fields: Counter[str] = msgspec.field(default_factory=Counter)
     """Changed fields: "kind.field" -> rows."""
     examples: list[dict[str, object]] = []
@@ -60,8 +63,34 @@ def changed_fields(row: Row, record: Record) -> dict[str, tuple[object, object]]
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}
 
 
-def compared(made: dict[Identity, Made], rows: Iterable[Row]) -> tuple[Differences, list[tuple[Row, Made]]]:
-    """The differences without their fields, and the rows that changed."""
+def hash_of_url(url: str) -> int:
+    return xxhash.xxh3_64_intdigest(redaction.url(url).encode("utf-8", "surrogatepass"))
+
+
+class Examples:
+    """Some changed rows: first those that show a field which no other one shows."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._fields = set[str]()
+        self._telling: list[dict[str, object]] = []
+        self._others: list[dict[str, object]] = []
+
+    def add(self, example: dict[str, object], fields: Iterable[str]) -> None:
+        if new := set(fields) - self._fields:
+            self._fields |= new
+            self._telling.append(example)
+        elif len(self._others) < self._most:
+            self._others.append(example)
+
+    def chosen(self) -> list[dict[str, object]]:
+        return [*self._telling, *self._others][: self._most]
+
+
+def compared(
+    made: dict[Identity, Made], rows: Iterable[Row], failed: Container[int] = ()
+) -> tuple[Differences, list[tuple[Row, Made]]]:
+    """The differences without their fields, and the rows that changed. `failed`: URLs that were not read, as hashes."""
     found, changed, left = Differences(), [], dict(made)
     kinds = {(site, kind) for site, kind, _ in made}
     seen = [one.seen_at for one in made.values()] or [0.0]
@@ -69,7 +98,10 @@ def compared(made: dict[Identity, Made], rows: Iterable[Row]) -> tuple[Differenc
     for row in rows:
         one = left.pop(identity_of(row), None)
         if one is None:
-            found.not_made += (row.site, row.kind) in kinds and first <= row.seen_at <= last
+            if (row.site, row.kind) in kinds and hash_of_url(row.url) in failed:
+                found.of_failed += 1
+            else:
+                found.not_made += (row.site, row.kind) in kinds and first <= row.seen_at <= last
         elif one.hash == hash_of(row.data):
             found.same += 1
         elif one.seen_at < row.seen_at:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from trotline.model.archive import ArchivedPage, ArchiveEntry, ArchiveQuery, Capture, CaptureKind
+from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery, Capture, CaptureKind
 from trotline.ports.archive import Archive
 
 Place = Callable[[], Archive]
@@ -92,8 +92,19 @@ class ArchiveContract:
         await writer.write([capture(1), capture(2)])
         assert [entry.url for entry in await found(place())] == [capture(1).url, capture(2).url]
         await writer.close()
+        assert writer.lost == 0
         assert [entry.url for entry in await found(place())] == [capture(1).url, capture(2).url]
         assert len(await read(place())) == 2
+
+    async def test_nothing_is_skipped_that_is_whole(self, place: Place) -> None:
+        """A3, A4: of what was written, and what is being written."""
+        writer, skipped = place(), list[ArchiveDamage]()
+        await writer.write([capture(1), capture(2)])
+        await writer.close()
+        await place().write([capture(3)])
+        assert len([entry async for entry in place().entries(ALL, skipped.append)]) == 3
+        assert len([page async for page in place().pages(ALL, skipped=skipped.append)]) == 3
+        assert skipped == []
 
     async def test_a_dead_writer_leaves_what_it_wrote(self, place: Place) -> None:
         """A1, A4: it is never closed."""

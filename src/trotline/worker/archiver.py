@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from trotline.errors import ArchiveError
+from trotline.model.archive import ArchiveDamage, ArchiveQuery, Capture, CaptureKind
 from trotline.model.limits import MIB
 from trotline.ports.archive import Archive
 from trotline.rules import redaction
@@ -25,8 +26,12 @@ def bytes_of(visit: FinishedVisit) -> int:
 
 
 class Archiver:
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, *, once: bool = False) -> None:
+        """`once`: a file of a handler that the archive has is not written again."""
         self._archive = archive
+        self._once = once
+        self._kept: set[str] | None = None
+        """Addresses of files that are there: they name the content."""
         self._defects = 0
 
     async def write(self, batch: Sequence[FinishedVisit]) -> list[FinishedVisit]:
@@ -35,7 +40,7 @@ class Archiver:
         if not captures:
             return list(batch)
         try:
-            await self._archive.write(captures)
+            await self._archive.write(await self._without_known(captures) if self._once else captures)
         except ArchiveError:
             raise
         except Exception as error:
@@ -51,4 +56,17 @@ class Archiver:
         self._defects = 0
         for capture in captures:
             capture.release()
+            if self._kept is not None and capture.kind is CaptureKind.ARTIFACT:
+                self._kept.add(capture.url)
         return list(batch)
+
+    async def _without_known(self, captures: list[Capture]) -> list[Capture]:
+        if self._kept is None:
+            wanted = ArchiveQuery(kind=CaptureKind.ARTIFACT)
+            self._kept = {entry.url async for entry in self._archive.entries(wanted, _damaged)}
+        return [one for one in captures if one.kind is not CaptureKind.ARTIFACT or one.url not in self._kept]
+
+
+def _damaged(damage: ArchiveDamage) -> None:
+    """What it had is kept again."""
+    log.warning("archive.damaged %s", redaction.text(damage.reason))

@@ -117,7 +117,7 @@ def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
         "attempt": task.attempt,
         "request_body": len(task.body),
     }
-    return {name: value for name, value in about.items() if value not in ("", 0, None, {})}
+    return {name: value for name, value in about.items() if value}
 
 
 def _redacted(value: Any) -> Any:

@@ -78,7 +78,7 @@ class Committer:
         """Set while leasing may continue; cleared for backpressure."""
         self.room.set()
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
-        self._archiver = None if parts.archive is None else Archiver(parts.archive)
+        self._archiver = None if parts.archive is None else Archiver(parts.archive, once=parts.keep_once)
         self._archiving = False
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""

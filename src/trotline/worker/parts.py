@@ -47,6 +47,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     """None: the spider does not ask robots.txt."""
     archive: Archive | None = None
     """None: raw responses are not kept."""
+    keep_once: bool = False
+    """With `--cache`: files of handlers that the archive has are not written again."""
     request_headers: tuple[tuple[str, str], ...] = ()
     """What every request of the spider has, without secrets; for the archive."""
     validators: Validators | None = None

@@ -394,4 +394,20 @@ class Members(scrapy.Spider):
         yield {"url": response.url, "who": who, "account": response.meta["trotline_account"]}
 
 
+class Dying(scrapy.Spider):
+    """Its process is gone in the middle of the last page, long after the other pages were settled."""
+
+    name = "dying"
+
+    async def start(self):
+        for number in range(6):
+            yield scrapy.Request(f"{SITE}/product/{number}", priority=-number)
+
+    async def parse(self, response):
+        if response.url.endswith("/5"):
+            await asyncio.sleep(2)
+            os._exit(9)
+        yield {"name": response.css("h1::text").get()}
+
+
 ALL = (Plain, Crawling, Sitemap, Items, Later, Failing, Login, Jars, Chain, Repeating, Quotes, Authors, Moved)

@@ -109,9 +109,10 @@ def test_an_export_of_nothing_leaves_the_file_that_was_there(tmp_path, trotline)
 
 
 @pytest.mark.parametrize(
-    "command", ["archive list", "archive get", "archive verify", "archive export", "archive prune", "reparse"]
+    "command",
+    ["archive list", "archive get", "archive verify", "archive export", "archive prune", "reparse", "coordinate"],
 )
 def test_commands_that_read_do_not_say_that_they_keep(trotline, command):
     said = trotline(*command.split(), "--help").out
     assert "Keep raw responses" not in said
-    assert "file:FOLDER" in said
+    assert "--archive URL" in said

@@ -47,6 +47,17 @@ def test_export_needs_a_form_it_knows(call: Call):
     assert ".jsonl, .csv or .parquet" in err
 
 
+def test_doctor_asks_the_archive_that_is_set(call: Call, monkeypatch: pytest.MonkeyPatch):
+    """Workers wait for it as they do for the sink."""
+    Path("shop.py").write_text(SPIDER)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("TROTLINE_ARCHIVE", "s3://pages/shop?endpoint=http://127.0.0.1:1")
+    code, out, _ = call("doctor", "shop.py")
+    assert code == 2
+    assert "fail  archive      s3://pages/shop is unreachable" in out
+
+
 def test_doctor_is_content_with_a_good_spider_and_leaves_no_files(call: Call):
     Path("shop.py").write_text(SPIDER)
     code, out, _ = call("doctor", "shop.py")

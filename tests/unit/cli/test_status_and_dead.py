@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import SPIDER, Call
+from trotline.cli.dead import _first_words
 
 
 def test_status_without_jobs_says_how_to_start_one_and_makes_no_file(call: Call):
@@ -166,3 +167,13 @@ def test_trace_names_the_rejected_records_of_a_page_and_only_those(call: Call, j
 
 
 # export and doctor
+
+
+def test_of_a_traceback_the_list_has_the_place():
+    frames = '  File "a.py", line 1, in run\n    go()\n  File "shop.py", line 29, in product\n    raise ValueError("x")'
+    assert _first_words(f"Traceback (most recent call last):\n{frames}\nValueError: x") == (
+        'File "shop.py", line 29, in product'
+    )
+    assert _first_words("Traceback (most recent call last):") == "Traceback (most recent call last):"
+    assert _first_words("no title\nmore") == "no title"
+    assert _first_words("") == ""

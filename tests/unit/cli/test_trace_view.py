@@ -348,3 +348,9 @@ def test_a_step_that_was_buried_for_another_is_revived_with_it():
 
     assert f"dead: {why}" in out
     assert "revived together with the step of its chain that failed" in out
+
+
+def test_a_task_of_scrapy_has_no_route_and_none_is_named():
+    there = TaskStatus(state="ended")
+    said = told(identities=(Identity(route="", fingerprint=7, whereabouts=there),), has_ledger=False)
+    assert "job shop-3, id 0000000000000007" in said

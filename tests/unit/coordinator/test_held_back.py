@@ -93,11 +93,12 @@ async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_pa
 # Where it is shown
 
 
-def test_there_is_no_estimate_while_the_sink_or_the_frontier_is_away():
+def test_there_is_no_estimate_while_the_sink_the_archive_or_the_frontier_is_away():
     assert isinstance(Outlook().update(report(held_back="")), Range)
     assert Outlook().update(report()) is Unknown.SINK_UNREACHABLE
     assert Outlook().update(report(held_back="frontier is unreachable: locked")) is Unknown.FRONTIER_UNREACHABLE
     assert Outlook().update(report(held_back="frontier is unreachable, retrying: x")) is Unknown.FRONTIER_UNREACHABLE
+    assert Outlook().update(report(held_back="archive is unreachable: s3://b/p")) is Unknown.ARCHIVE_UNREACHABLE
     assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
     assert Unknown.SINK_UNREACHABLE == "no estimate: sink is unreachable"
 

@@ -28,6 +28,21 @@ def test_plain_values_come_back(value: Any, protocol: int) -> None:
     assert read(pickle.dumps(value, protocol=protocol)) == value
 
 
+def test_text_of_an_html_parser_is_text() -> None:
+    """Every request of a CrawlSpider has it: `meta["link_text"]`."""
+    (text,) = pytest.importorskip("lxml.html").fromstring("<a>codeop \u2014 Compile</a>").xpath("//text()")
+    assert type(text) is not str
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        found = read(pickle.dumps({"link_text": text}, protocol=protocol))["link_text"]
+        assert (found, type(found)) == ("codeop \u2014 Compile", str)
+
+
+def test_its_class_makes_text_of_text_only() -> None:
+    """Text of a list that has itself many times over would fill the memory."""
+    with pytest.raises(NotPlain, match="is no text"):
+        read(b"\x80\x02clxml.etree\n_ElementUnicodeResult\n]\x85\x81.")
+
+
 @pytest.mark.parametrize("value", [Bomb(), datetime.date(2026, 1, 1), len, Exception("x"), range(3)])
 def test_a_pickle_that_names_code_is_refused_with_its_name(value: Any) -> None:
     with pytest.raises(NotPlain, match="it names "):

@@ -31,6 +31,26 @@ def test_rows_are_new_changed_the_same_older_or_not_made():
     assert [(one.key, made.place) for one, made in changed] == [("c", (0, 2))]
 
 
+def test_rows_of_pages_that_failed_are_not_rows_that_no_page_gives():
+    made = made_of(record("a", x=1))
+    rows = [row("a", '{"x":1}'), row("b", "{}"), row("c", "{}")]
+    found, _ = differences.compared(made, rows, {differences.hash_of_url("https://h.test/b")})
+    assert (found.of_failed, found.not_made) == (1, 1)
+
+
+def test_examples_show_each_field_that_changed():
+    chosen = differences.Examples(3)
+    for number in range(50):
+        chosen.add({"key": number}, {"title"})
+    chosen.add({"key": "price"}, {"title", "price"})
+    chosen.add({"key": "stock"}, {"stock"})
+    assert [one["key"] for one in chosen.chosen()] == [0, "price", "stock"]
+    chosen = differences.Examples(3)
+    for number in range(50):
+        chosen.add({"key": number}, {"title"})
+    assert [one["key"] for one in chosen.chosen()] == [0, 1, 2]
+
+
 def test_the_newest_record_of_a_key_counts():
     made = made_of(record("a", 11.0, x=2), record("a", 10.0, x=1))
     assert differences.compared(made, [row("a", '{"x":2}', 11.0)])[0].same == 1

@@ -9,6 +9,7 @@ upload is ever begun.
 """
 
 import asyncio
+import logging
 import re
 import time
 from collections import ChainMap
@@ -38,6 +39,8 @@ from trotline.ports.archive import Skipped
 from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc
 from trotline.rules.archive_urls import ArchiveUrl
+
+log = logging.getLogger("trotline.archive")
 
 ROLL_SIZE = 64 * MIB
 """Open objects of one writer are rolled into one file from this size on."""
@@ -99,7 +102,7 @@ class ObjectArchive:
         self._writing = asyncio.Lock()
         """One batch after the other: each has a number and a file of its own."""
         self._rolling: asyncio.Task[None] | None = None
-        self._failed_roll: ArchiveError | None = None
+        self.lost = 0
 
     async def open(self) -> None:
         await self._store.check()
@@ -126,10 +129,19 @@ class ObjectArchive:
 
     async def _roll_now(self, full: OpenFile) -> None:
         try:
-            await self._roller.roll(self._writer, full)
+            lost = await self._roller.roll(self._writer, full)
         except ArchiveError as error:
             # Nothing is lost: the small objects stay, and are found. `tidy` rolls them later.
-            self._failed_roll = error
+            log.warning("archive.not_rolled %s", error.what)
+            return
+        if lost:
+            self.lost += lost
+            log.warning(
+                "archive.lost %s captures that %s had written are gone: their files were removed from %s/",
+                lost,
+                self._writer,
+                OPEN,
+            )
 
     def entries(self, wanted: ArchiveQuery, skipped: Skipped | None = None) -> AsyncIterator[ArchiveEntry]:
         return self._reader.entries(wanted, skipped)

@@ -53,7 +53,8 @@ async def _listed(store: ObjectStore, found: _Finding) -> list[StoredObject]:
         if one.name.startswith(f"{ROLLED}/"):
             rolled.append(one)
         elif not one.name.startswith(f"{OPEN}/") and one.name.endswith(_OF_WARC):
-            found.damaged(one.name, "it is not read here: in a folder of open/ a .warc.gz of this archive is")
+            where = ": move it into a folder of open/, such as open/added/" if one.name.endswith(FILE) else ""
+            found.damaged(one.name, f"it is not read here{where}")
     return rolled
 
 

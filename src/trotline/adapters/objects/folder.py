@@ -27,6 +27,8 @@ class FolderStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()
+        self._used = False
+        """It was there: if it is not, somebody moved it, or its disk is not mounted any more."""
 
     async def check(self) -> None:
         await self._in_thread(self._check)
@@ -75,11 +77,17 @@ class FolderStore:
                     part.unlink()
 
     def _put(self, name: str, data: bytes | Path) -> None:
+        if self._used and not self._folder.is_dir():
+            # What it held is missing in a new one, and nobody would notice.
+            raise ArchiveFileFails(
+                f"{self._folder} is gone, and it was there before", hint="Put it back: what was written is in it."
+            )
         try:
             self._put_once(name, data)
         except FileNotFoundError:
             # Another process has removed the empty folder meanwhile.
             self._put_once(name, data)
+        self._used = True
 
     def _put_once(self, name: str, data: bytes | Path) -> None:
         path = self._path(name)

@@ -25,6 +25,7 @@ FILE = ".warc.gz"
 DEAD_AFTER: Seconds = 3600.0
 """A writer whose last object is older has died: its objects are rolled by others."""
 _STAMP = "%Y%m%dT%H%M%S"
+_ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _NAME = re.compile(r"warc/\d{8}/(\d{8}T\d{6})-(\d{8}T\d{6})-[\w.]+\.cdxj")
 
 
@@ -78,16 +79,33 @@ class Roller:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
-    async def roll(self, writer: str, full: OpenFile) -> str:
-        """The name of the index. The small objects go last: a crash in between leaves captures twice, never none."""
+    async def roll(self, writer: str, full: OpenFile) -> int:
+        """How many captures are gone. The small objects go last: a crash in between leaves captures twice, never
+        none."""
         data = []
         for name in full.names:
             try:
                 data.append(await self._store.get(name))
             except KeyError:
-                # Another process took us for dead and rolled some of them: what is left goes by itself.
-                return await self._roll_rest(writer, full.names)
-        return await self._put(writer, full.names, b"".join(data), full.entries)
+                # Another process took us for dead and rolled some of them, or somebody removed them: what is left goes
+                # by itself.
+                await self._roll_rest(writer, full.names)
+                return len({entry.id for entry in full.entries} - await self._rolled(writer))
+        await self._put(writer, full.names, b"".join(data), full.entries)
+        return 0
+
+    async def _rolled(self, writer: str) -> set[str]:
+        """What is in the files of this writer, by whomever they were rolled: an index is there before the small objects
+        go."""
+        found, mark = set[str](), mark_of(writer)
+        for one in await self._store.listed(ROLLED):
+            if mark in one.name and span_of(one.name) is not None:
+                try:
+                    found |= {entry.id for entry in cdxj.read(await self._store.get(one.name), one.name)}
+                except (KeyError, ValueError):
+                    # Pruned, or damaged: what it names is not found.
+                    continue
+        return found
 
     async def tidy(self, now: Moment, but: str = "") -> int:
         """Roll what dead writers left. `now` is compared with the clock of the place: their times are its own."""
@@ -139,4 +157,4 @@ def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) ->
 
 def mark_of(writer: str) -> str:
     """In the names of all files rolled of this writer. A folder that a person made may have any name."""
-    return f"-{re.sub(r'[^A-Za-z0-9_.]+', '_', writer)}_"
+    return f"-{_ODD.sub('_', writer)}_"

@@ -87,11 +87,17 @@ async def checked(client: Client) -> Client:
     return client
 
 
+_WRITE = "redis.call('HSET', KEYS[1], 'a', '1') return redis.call('DEL', KEYS[1])"
+"""By a script, like all writes: users may be allowed no more than that."""
+
+
 async def notices(url: str) -> list[Notice]:
-    """A warning if the server's data does not survive a restart."""
+    """A warning if the server's data does not survive a restart. FrontierError: it answers, but takes no writes, as it
+    is full or a replica."""
     client = await checked(connect(url))
     server = Server(client)
     try:
+        await server.ask("EVAL", _WRITE, 1, f"trotline:check:{server.name}")
         nodes: list[Any] = list(client.get_primaries()) if isinstance(client, RedisCluster) else [client]
         infos = [await server.plain(partial(node.execute_command, "INFO", "persistence")) for node in nodes]
     finally:

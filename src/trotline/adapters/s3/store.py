@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,11 +18,11 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from trotline.adapters.s3.address import Address
+from trotline.adapters.s3.plain_errors import cause, is_past_the_end
 from trotline.errors import ArchiveUnreachable, SettingsError
 from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
 from trotline.ports.object_store import StoredObject
-from trotline.rules import redaction
 
 T = TypeVar("T")
 
@@ -38,8 +37,6 @@ _TRIES = 2
 """Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""
 _PARTS = 2
 """Parts that are sent, and so in memory, at a time."""
-_SAID = re.compile(r"<(Code|Message)>([^<]{1,300})<")
-_REASON = re.compile(r"non-2xx status code: (\d{3})")
 
 
 class S3Objects:
@@ -47,7 +44,8 @@ class S3Objects:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
+        at = f" at {address.endpoint}" if address.endpoint else ""
+        self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/") + at
         self._store = _store(address)
         self._prefix = f"{address.prefix}/" if address.prefix else ""
 
@@ -96,10 +94,9 @@ class S3Objects:
         try:
             return bytes(await obstore.get_range_async(self._store, name, start=start, length=length))
         except GenericError as error:
-            if "InvalidRange" not in str(error):
-                raise
-            # It begins behind the end: as of a file.
-            return b""
+            if is_past_the_end(str(error)):
+                return b""
+            raise
 
     async def listed(self, prefix: str) -> list[StoredObject]:
         return sorted(await self._ask(self._list(prefix)))
@@ -133,14 +130,14 @@ class S3Objects:
         except (NotFoundError, FileNotFoundError) as error:
             raise KeyError(self._place) from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise ArchiveUnreachable(f"{self._place} refuses us: {_said(error)}", hint=_CREDENTIALS) from None
+            raise ArchiveUnreachable(f"{self._place} refuses us: {cause(str(error))}", hint=_CREDENTIALS) from None
         except (BaseError, OSError) as error:
             if "NoSuchBucket" in str(error):
                 raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
             what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
             raise ArchiveUnreachable(
-                f"{what}: {_said(error)}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
+                f"{what}: {cause(str(error))}", hint=_CREDENTIALS if refused else "Is the endpoint right, and up?"
             ) from None
 
 
@@ -207,13 +204,3 @@ def _profile() -> Any:
             hint="Install it: pip install boto3. Or unset it, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         ) from None
     return Boto3CredentialProvider(boto3.Session())
-
-
-def _said(error: Exception) -> str:
-    """The server's own words, without the addresses and the debug output around them."""
-    text = str(error)
-    said = ": ".join(value for _, value in _SAID.findall(text)[:2])
-    if not said:
-        status = _REASON.search(text)
-        said = f"HTTP {status[1]}" if status else " ".join(text.split("Debug source")[0].split())[:300]
-    return redaction.text(said)

@@ -18,6 +18,7 @@ from trotline.bridges.scrapy.options import UNFILTERED, Options, proxies_file
 from trotline.bridges.scrapy.proxy_middlewares import BEFORE_RETRIES, BEHIND_CACHE, GoOut, Judge
 from trotline.bridges.scrapy.scheduler import Scheduler
 from trotline.errors import SettingsError
+from trotline.model.proxy_pool import NO_PROXY
 
 _SCHEDULER = f"{Scheduler.__module__}.{Scheduler.__qualname__}"
 _DUPEFILTERS = ("scrapy.dupefilters.RFPDupeFilter", UNFILTERED)
@@ -33,6 +34,9 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """SettingsError: a setting contradicts the add-on."""
+        if _only_looks(self._crawler.spider):
+            _refuse_to_go_directly(settings)
+            return
         _refuse_others(settings)
         filters = _path(settings["DUPEFILTER_CLASS"])
         _set(settings, "SCHEDULER", _SCHEDULER)
@@ -49,6 +53,21 @@ class Addon:
             _take_attributes(spider, settings)
             _take_start_requests(spider)
         Options.read(self._crawler)
+
+
+def _only_looks(spider: Spider | None) -> bool:
+    """`scrapy shell` (which makes its spider later), `parse`, `fetch` and `check` (which bring a start of their own).
+
+    In a job they would take pages of a crawl that is under way, and store nothing of them."""
+    return spider is None or str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
+
+
+def _refuse_to_go_directly(settings: BaseSettings) -> None:
+    if proxies_file(settings) and settings.get("TROTLINE_POOL") != NO_PROXY:
+        raise SettingsError(
+            "the project has pools of proxies, and this command of Scrapy would visit the site directly",
+            hint="Allow it with -s TROTLINE_POOL=direct, or look with: trotline shell URL --proxies FILE",
+        )
 
 
 def _refuse_others(settings: BaseSettings) -> None:

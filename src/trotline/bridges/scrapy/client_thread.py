@@ -38,6 +38,9 @@ class ClientThread:
         return answer
 
     def stop(self) -> None:
+        """Again: nothing."""
+        if self._loop.is_closed():
+            return
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
         if not self._thread.is_alive():

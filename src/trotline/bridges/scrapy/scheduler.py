@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from trotline.bridges.scrapy import engine_hooks, fleet_stats
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
+from trotline.bridges.scrapy.feeds import Feeds
 from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient, Ready
 from trotline.bridges.scrapy.held_account import HeldAccount
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
@@ -113,6 +114,7 @@ class Scheduler(BaseScheduler):
             self._client.start_urls = StartUrls(options.inbox, self._back, self._read_entries)
         self._jars = CookieJars(self._crawler, self._client.worker)
         self._codec = RequestCodec(spider, frozenset(self._options.slots), self._jars.private)
+        self._feeds = Feeds(self._crawler)
         self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
         self._crawler.signals.connect(self._item_error, signals.item_error)
         self._crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
@@ -149,7 +151,10 @@ class Scheduler(BaseScheduler):
             progress = await maybe_deferred_to_future(self._thread.deferred(self._client.progress()))
             seen = self._client.imported_filter(self._options.redis)
             self._imported = await maybe_deferred_to_future(self._thread.deferred(seen))
-        except BaseException:
+        except BaseException as error:
+            # Scrapy logs it with the causes of its causes, and closes us.
+            log.error("scrapy.frontier_failed %s", error)
+            self._client.over = True
             self._thread.stop()
             raise
         self._stats.set_value("trotline/job", job.id)
@@ -423,6 +428,11 @@ class Scheduler(BaseScheduler):
         visit = self._visits.pop(request, None)
         if visit is None:
             return
+        if visit.items:
+            try:
+                self._feeds.flush()
+            except OSError as error:
+                visit.item_error = Failure(error)
         settlement, held = visit.settlement(), visit.way.account if visit.way is not None else None
         if held is None:
             self._client.add_settlement(settlement)

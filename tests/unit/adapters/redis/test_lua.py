@@ -18,7 +18,8 @@ from tests.unit.adapters.redis.lua_text import (
 )
 from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.lua_constants import CONSTANTS
-from trotline.adapters.redis.scripts import assembled, helper_text, script
+from trotline.adapters.redis.script_assembly import assembled
+from trotline.adapters.redis.scripts import helper_text, script
 from trotline.model import pace as pace_model
 from trotline.ports import frontier
 from trotline.rules import adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, retries
@@ -149,7 +150,7 @@ def test_every_constant_of_a_script_is_known(name: str, seen: tuple[str, ...]) -
 
 
 def test_a_constant_is_put_in_with_the_value_that_python_has() -> None:
-    assert assembled((), "return now - DEAD_AFTER") == f"return now - {frontier.DEAD_AFTER:g}"
+    assert f"return now - {frontier.DEAD_AFTER:g}\n" in assembled((), "return now - DEAD_AFTER")
     assert f"now - {frontier.DEAD_AFTER:g}" in script("lease").text
     assert f"+ {retries.LATER_BY}) * 2 + 1" in script("settle").text
 

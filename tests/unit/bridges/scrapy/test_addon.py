@@ -1,5 +1,6 @@
 """The add-on reads a project's settings, and refuses those that it would contradict."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -110,3 +111,33 @@ async def test_start_requests_are_called_by_versions_that_do_not_know_them() -> 
         spider = project(kind, "old").spider
         assert spider is not None
         assert [request.url[-1] async for request in spider.start()] == [path]
+
+
+def commanded(**given: Any) -> Crawler:
+    """As `scrapy parse`, `fetch` and `check` make it: a spider whose start is that of the command."""
+
+    async def start(self: Spider) -> AsyncIterator[Any]:
+        yield Request("https://shop.example/")
+
+    start.__module__ = "scrapy.commands.parse"
+    return project(type("Looked", (Spider,), {"start": start}), **given)
+
+
+def test_commands_that_look_at_one_page_take_no_part_in_the_job() -> None:
+    """They would take the pages of a crawl that is under way, and store nothing of them."""
+    assert commanded().settings["SCHEDULER"] == "scrapy.core.scheduler.Scheduler"
+
+
+def test_the_shell_has_no_spider_yet() -> None:
+    settings = Settings()
+    settings.setdict({"TROTLINE": PLACE}, priority="project")
+    crawler = Crawler(Spider, settings)
+    Addon.from_crawler(crawler).update_settings(crawler.settings)
+    assert crawler.settings["SCHEDULER"] == "scrapy.core.scheduler.Scheduler"
+
+
+def test_they_do_not_visit_a_site_without_its_proxies_by_mistake() -> None:
+    with pytest.raises(SettingsError, match="directly") as error:
+        commanded(TROTLINE_PROXIES="proxies.toml")
+    assert "TROTLINE_POOL=direct" in error.value.hint
+    assert commanded(TROTLINE_PROXIES="proxies.toml", TROTLINE_POOL="direct").settings["SCHEDULER"]

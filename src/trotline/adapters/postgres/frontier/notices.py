@@ -7,6 +7,8 @@ from trotline.ports.backend import Notice
 
 OLD_SNAPSHOT: Seconds = 60.0
 """A snapshot that is held for longer keeps VACUUM from removing ended tasks: every lease has to pass over them."""
+LONG_LOCK: Seconds = 5.0
+"""Our own transactions are over sooner: who keeps others waiting for longer has forgotten to end one."""
 FEW_CONNECTIONS = 20
 """With fewer free connections a fleet of some workers fills the server."""
 _LONGEST_NAME = 60
@@ -22,6 +24,25 @@ SELECT what, extract(epoch FROM clock_timestamp() - since)::float8 AS age FROM (
     SELECT 'prepared transaction ' || gid, prepared FROM pg_prepared_xacts WHERE database = current_database()
 ) held WHERE since < clock_timestamp() - $1 * interval '1 second' ORDER BY since LIMIT 1
 """
+_LOCKS = """
+SELECT 'session ' || b.pid || ' (' || coalesce(nullif(b.application_name, ''), 'no name') || ', '
+    || coalesce(b.state, 'unknown state') || ')' AS what, b.pid,
+    extract(epoch FROM clock_timestamp() - b.xact_start)::float8 AS age
+FROM pg_stat_activity b
+WHERE b.datname = current_database() AND b.pid <> pg_backend_pid() AND b.backend_type = 'client backend'
+    AND b.xact_start < clock_timestamp() - $1 * interval '1 second' AND cardinality(pg_blocking_pids(b.pid)) = 0
+    AND (EXISTS (
+        SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+        WHERE l.pid = b.pid AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = b.datname)
+            AND c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND l.mode IN
+                ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    ) OR EXISTS (
+        SELECT 1 FROM pg_stat_activity w
+        WHERE w.datname = b.datname AND w.wait_event_type = 'Lock' AND b.pid = ANY(pg_blocking_pids(w.pid))
+    ))
+ORDER BY b.xact_start LIMIT 1
+"""
+"""A lock of a table is known by itself: between two attempts of our workers nobody waits for it. One of rows is not."""
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
 _CONNECTIONS = """
 SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS most,
@@ -45,6 +66,7 @@ async def notices(database: Database) -> list[Notice]:
     async with database.transaction() as db:
         return [
             *await _settings(db, database.place),
+            *await _locks(db, database.place),
             *await _snapshots(db, database.place),
             *await _connections(db, database.place),
             *_pooler(db.get_server_pid(), await db.fetchval("SELECT pg_backend_pid()"), database.place),
@@ -58,6 +80,14 @@ async def _settings(db: Connection, place: str) -> list[Notice]:
         for name, harm in _UNSAFE.items()
         if found.get(name) == "off"
     ]
+
+
+async def _locks(db: Connection, place: str) -> list[Notice]:
+    row = await db.fetchrow(_LOCKS, LONG_LOCK)
+    if row is None:
+        return []
+    text = f"{place}: {_short(row['what'])} has held a lock for {row['age']:,.0f} s: workers wait for it"
+    return [Notice(text, f"End its transaction: SELECT pg_terminate_backend({row['pid']})")]
 
 
 async def _snapshots(db: Connection, place: str) -> list[Notice]:
@@ -84,7 +114,7 @@ async def _connections(db: Connection, place: str) -> list[Notice]:
     if row["hidden"]:
         text = (
             f"{place}: this user does not see what {row['hidden']} other sessions do: it is unknown whether one of "
-            "them holds an old snapshot"
+            "them holds a lock or an old snapshot"
         )
         found.append(Notice(text, "Let it look: GRANT pg_read_all_stats TO its user."))
     return found

@@ -274,9 +274,11 @@ class Turn:
         own = {lane.id for lane in (*lanes, *self._lanes.values()) if lane in lanes or lane.touched}
         self.more.append(
             (
-                "UPDATE turn SET ready_at = %s::float8 WHERE lane IN"
-                " (SELECT id FROM lane WHERE pace = ANY(%s::bigint[])"
-                f" AND id <> ALL(%s::bigint[]) AND paused <> {PAUSED}) AND ready_at > %s::float8{full}",
+                # An array, and not IN: the lanes are found first, by their paces. Else a plan may begin with all turns
+                # of all jobs.
+                "UPDATE turn SET ready_at = %s::float8 WHERE lane = ANY(ARRAY"
+                "(SELECT id FROM lane WHERE pace = ANY(%s::bigint[])"
+                f" AND id <> ALL(%s::bigint[]) AND paused <> {PAUSED})) AND ready_at > %s::float8{full}",
                 [self.now, [lane.pace_id for lane in lanes], sorted(own), self.now],
             )
         )

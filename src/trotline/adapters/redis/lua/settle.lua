@@ -23,6 +23,7 @@
 -- uses worker_leases: HELD
 -- uses outcomes: apply keep_rare
 
+local GIVEN = 7
 local worker, this_call = ARGV[2], ARGV[3]
 local kept = call("HGET", P .. "calls", "s" .. worker)
 if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
@@ -30,7 +31,7 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
   return sub(kept, #this_call + 2)
 end
 
-local names, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, 7)
+local names, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, GIVEN)
 local endings, tokens = ARGV[5], {}
 local count = #endings / ENDING_BYTES
 for i = 1, count do

@@ -1,0 +1,37 @@
+"""What went wrong at an S3 server, in one plain sentence: the client's own text has retries, times and debug output."""
+
+import re
+
+from trotline.rules import redaction
+
+_SAID = re.compile(r"<(Code|Message)>([^<]{1,300})<")
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_CAUSES = (
+    ("connection refused", ("connectionrefused", "connection refused")),
+    ("its host name is not known (DNS)", ("dns error",)),
+    ("its certificate is not accepted", ("invalidcertificate", "certificate")),
+    ("no answer in time", ("kind: timeout", "timed out", "timedout")),
+    ("no route to it", ("unreachable", "no route to host")),
+    ("the connection was closed", ("kind: interrupted", "connectionreset", "brokenpipe", "unexpectedeof", "eof")),
+    ("no connection", ("kind: connect",)),
+)
+_LONGEST = 300
+
+
+def cause(text: str) -> str:
+    """The server's own words, or the reason why there are none."""
+    if said := ": ".join(value for _, value in _SAID.findall(text)[:2]):
+        return redaction.text(said)
+    if status := _STATUS.search(text):
+        return f"HTTP {status[1]}"
+    lower = text.lower()
+    for words, marks in _CAUSES:
+        if any(mark in lower for mark in marks):
+            return words
+    # Without the name of the client's error and its retries.
+    return redaction.text(" ".join(text.split("Debug source")[0].rpartition(" - ")[2].split())[:_LONGEST])
+
+
+def is_past_the_end(text: str) -> bool:
+    """A range that begins where the object ends: it is shorter than its index says."""
+    return "<Code>InvalidRange<" in text or "status code: 416" in text

@@ -1,0 +1,73 @@
+"""An archive that somebody moves or empties while a run writes to it."""
+
+import asyncio
+import shutil
+
+import pytest
+from tests.e2e.running import start
+
+from trotline.adapters.objects.archive import ObjectArchive
+from trotline.adapters.objects.folder import FolderStore
+from trotline.model.archive import ArchiveQuery
+from trotline.testing import DemoShop
+
+SPIDER = """
+import os
+from trotline import Page, Spider
+
+shop = Spider("shop", pace="20/s", concurrency=8)
+
+
+@shop.page(seeds=[os.environ["SHOP"] + "/catalog"])
+def listing(page: Page):
+    yield page.follow(".card a", to=product)
+    yield page.follow(".pager a")
+
+
+@shop.page(key="sku")
+def product(page: Page):
+    yield {"sku": page.css("[itemprop=sku]::text").get()}
+"""
+PRODUCTS = 60
+WORDS = ("run", "shop.py", "--allow-private", "--archive", "file:pages", "--processes", "1")
+
+
+@pytest.fixture
+async def shop(tmp_path):
+    (tmp_path / "shop.py").write_text(SPIDER)
+    async with DemoShop(products=PRODUCTS) as running:
+        yield running
+
+
+async def first_files(folder):
+    async with asyncio.timeout(60):
+        while len(found := list((folder / "pages" / "open").glob("*/*.warc.gz"))) < 2:  # noqa: ASYNC110 - other processes
+            await asyncio.sleep(0.02)
+    return found
+
+
+@pytest.mark.slow("a run whose archive is moved away and back")
+async def test_a_run_waits_for_a_folder_that_was_moved_away(tmp_path, shop):
+    running = await start(tmp_path, *WORDS, env={"SHOP": shop.url})
+    await first_files(tmp_path)
+    (tmp_path / "pages").rename(tmp_path / "gone")
+    await running.line("is gone, and it was there before")
+    assert not (tmp_path / "pages").exists()
+    (tmp_path / "gone").rename(tmp_path / "pages")
+    ended = await running.end()
+    assert ended.code == 0, ended.err
+    archive = ObjectArchive(FolderStore(tmp_path / "pages"))
+    urls = {entry.url async for entry in archive.entries(ArchiveQuery(route="product"))}
+    assert len(urls) == PRODUCTS
+    assert "and are gone" not in ended.out
+
+
+@pytest.mark.slow("a run whose archive is emptied")
+async def test_a_run_says_how_many_pages_somebody_removed(tmp_path, shop):
+    running = await start(tmp_path, *WORDS, env={"SHOP": shop.url})
+    await first_files(tmp_path)
+    shutil.rmtree(tmp_path / "pages" / "open")
+    ended = await running.end()
+    assert "pages of this run were written to file:pages and are gone" in ended.out
+    assert "--fresh" in ended.out
+    assert "archive.lost" in ended.err

@@ -1,0 +1,59 @@
+"""Errors of an S3 server in plain words."""
+
+import asyncio
+
+import pytest
+
+from trotline.adapters.s3.plain_errors import cause
+from trotline.config import backends
+from trotline.errors import ArchiveUnreachable
+from trotline.testing.archive_contract import capture
+
+
+async def said(endpoint):
+    archive = backends.open_archive(f"s3://pages/x?endpoint={endpoint}", "w")
+    with pytest.raises(ArchiveUnreachable) as failed:
+        await archive.write([capture(1)])
+    return failed.value.what
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-the-test")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "the connection was closed"),
+        (b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n", "HTTP 503"),
+        (
+            b"HTTP/1.1 500 No\r\ncontent-length: 59\r\n\r\n"
+            b"<Error><Code>Full</Code><Message>no room</Message></Error>   ",
+            "Full: no room",
+        ),
+    ],
+)
+async def test_a_real_server_that_fails(answer, words):
+    async def serve(reader, writer):
+        if answer:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert await said(endpoint) == f"s3://pages/x at {endpoint} is unreachable: {words}"
+
+
+async def test_a_host_that_is_not_there():
+    assert await said("http://no-such-host.invalid:9000") == (
+        "s3://pages/x at http://no-such-host.invalid:9000 is unreachable: its host name is not known (DNS)"
+    )
+
+
+def test_an_error_of_another_kind_is_short():
+    text = "Generic S3 error: Error performing PUT http://h/x in 2s, after 2 retries  - odd\n\nDebug source:\nx"
+    assert cause(text) == "odd"
