@@ -12,10 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from tests.contract.s3_servers import own_prefix, s3
 
-from trotline.adapters.s3.address import address_of
-from trotline.adapters.s3.store import S3Objects
 from trotline.config import backends
-from trotline.errors import ArchiveDamaged, ArchiveUnreachable, SettingsError
+from trotline.errors import ArchiveUnreachable, SettingsError
 from trotline.model.archive import ArchiveQuery
 from trotline.model.time import LAST_MOMENT
 from trotline.testing.archive_contract import ArchiveContract, capture, found, read
@@ -172,21 +170,3 @@ def put_marker(url):
     with closing(HTTPConnection(place.netloc)) as connection:
         connection.request("PUT", f"/{bucket}/{name}", headers=sent)
         assert connection.getresponse().status == 200
-
-
-async def test_a_capture_behind_the_end_of_its_file_is_damage_and_not_a_server_that_is_away():
-    url = s3().url(own_prefix())
-    archive = backends.open_archive(url, "contract")
-    await archive.open()
-    await archive.write([capture(1), capture(2)])
-    await archive.close()
-    archive = backends.open_archive(url, "contract")
-    [entry, other] = sorted(await found(archive), key=lambda one: one.offset)
-    store = S3Objects(address_of(url))
-    await store.put(entry.file, (await store.get(entry.file))[: entry.length])
-    skipped = []
-    pages = [page async for page in archive.pages(ArchiveQuery(), skipped=skipped.append)]
-    assert [page.entry.id for page in pages] == [entry.id]
-    assert [one.url for one in skipped] == [other.url]
-    with pytest.raises(ArchiveDamaged):
-        await archive.read(other)
