@@ -1,7 +1,13 @@
 """The archive on a real S3 server, under contract, and with its faults."""
 
 import asyncio
+import hashlib
+import hmac
 import random
+from contextlib import closing
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 from tests.contract.s3_servers import own_prefix, s3
@@ -9,6 +15,7 @@ from tests.contract.s3_servers import own_prefix, s3
 from trotline.config import backends
 from trotline.errors import ArchiveUnreachable, SettingsError
 from trotline.model.archive import ArchiveQuery
+from trotline.model.time import LAST_MOMENT
 from trotline.testing.archive_contract import ArchiveContract, capture, found, read
 from trotline.testing.seaweedfs_server import BUCKET, KEY, SECRET, seaweedfs
 
@@ -128,3 +135,38 @@ async def test_a_full_server_is_an_outage_and_what_it_has_stays():
         assert 0 < written < 50
         assert len(await read(archive)) == written
         assert not (await archive.check()).damages
+
+
+@pytest.mark.parametrize("folder", ["", "open/", "warc/", "open/somebody/", "warc/20260101/"])
+async def test_a_folder_that_a_console_made_is_no_object_of_the_archive(folder):
+    url = s3().url(own_prefix())
+    archive = backends.open_archive(url, "contract")
+    await archive.open()
+    await archive.write([capture(1)])
+    put_marker(url.partition("?")[0] + f"/{folder}")
+    assert await archive.tidy(LAST_MOMENT) == 0
+    assert len(await read(archive)) == 1
+    assert (await archive.check()).damages == ()
+    await archive.close()
+
+
+def put_marker(url):
+    """An empty object whose name ends in a slash, which obstore does not write."""
+    bucket, _, name = url.removeprefix("s3://").partition("/")
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    place, empty = urlsplit(s3().endpoint), hashlib.sha256(b"").hexdigest()
+    headers = {"host": place.netloc, "x-amz-content-sha256": empty, "x-amz-date": now}
+    names = ";".join(headers)
+    asked = "\n".join(
+        ("PUT", f"/{bucket}/{name}", "", *(f"{key}:{value}" for key, value in headers.items()), "", names, empty)
+    )
+    scope = f"{now[:8]}/us-east-1/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(asked.encode()).hexdigest()}"
+    key = f"AWS4{SECRET}".encode()
+    for part in (*scope.split("/"), text):
+        key = hmac.new(key, part.encode(), "sha256").digest()
+    signed = f"AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+    sent = {**headers, "authorization": signed, "content-length": "0"}
+    with closing(HTTPConnection(place.netloc)) as connection:
+        connection.request("PUT", f"/{bucket}/{name}", headers=sent)
+        assert connection.getresponse().status == 200

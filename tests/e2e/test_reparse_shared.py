@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from tests.e2e.running import call, start
 
+from trotline import Queue
 from trotline.adapters.objects.archive import ObjectArchive
 from trotline.adapters.objects.folder import FolderStore
 from trotline.testing.archive_contract import capture
@@ -121,6 +122,24 @@ async def test_another_spider_cannot_join(folder):
     assert ended.code == 2
     assert "begun for the spider 'shop'" in ended.err
     assert (await first.end()).code == 0
+    assert stored(folder) == UNITS * PAGES
+
+
+@pytest.mark.slow("a re-parse whose queue has more than its units")
+async def test_what_somebody_else_put_into_the_queue_is_buried_and_the_units_are_parsed(folder):
+    good = {"unit": "open/x", "spider": "shop", "query": {}}
+    odd = [
+        {},
+        good | {"unit": 7},
+        good | {"unit": "open/../../x"},
+        good | {"query": {"since": "x"}},
+        good | {"unit": "x"},
+    ]
+    async with Queue("reparse-july", f"sqlite:{folder}/frontier.db", pace="1000/s") as queue:
+        await queue.add_all({"url": f"https://archive.invalid/{n}", "meta": meta} for n, meta in enumerate(odd))
+    ended = await call(folder, *WORDS, "--share", "july", "--frontier", "sqlite:frontier.db")
+    report = json.loads(ended.out)
+    assert (ended.code, report["done"], report["dead"]) == (3, UNITS, len(odd)), ended
     assert stored(folder) == UNITS * PAGES
 
 

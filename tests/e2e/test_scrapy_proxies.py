@@ -137,3 +137,16 @@ async def test_a_pool_that_is_not_in_the_file_is_refused_with_its_name(tmp_path:
 
         assert "there is no proxy pool 'residential'" in run.log
         assert not site.log
+
+
+async def test_robots_of_a_page_with_a_pool_take_its_way_in_a_project_that_goes_out_directly(tmp_path: Path) -> None:
+    address = "127.0.2.10"
+    async with world(tmp_path, [address]) as (site, _):
+        run = await crawl(
+            tmp_path / "crawl", ["pooled"], f"sqlite:{tmp_path}/frontier.db", url=site.url(""),
+            TROTLINE_PROXIES=str(tmp_path / "proxies.toml"), TROTLINE_POOL="direct", ROBOTSTXT_OBEY=True,
+        )  # fmt: skip
+
+        assert run.items["pooled"], run.log
+        assert "/robots.txt" in {request.path for request in site.log}
+        assert set(site.addresses()) == {address}

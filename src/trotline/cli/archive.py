@@ -1,5 +1,6 @@
 """`trotline archive`: look at raw pages that were kept; export, verify, prune."""
 
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import click
 
 from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import examples, json_option, time_of, wait_for
+from trotline.cli.options import age_of, examples, json_option, wait_for
 from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
@@ -18,6 +19,8 @@ from trotline.rules.archive_queries import VERIFY, SkippedCaptures, why_nothing
 from trotline.rules.archive_urls import keep_of
 
 _SHOWN = 10
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""What is not text, or orders for a terminal: a page may have them."""
 
 
 @click.group(
@@ -107,7 +110,7 @@ def get(url: str, at: str | None, headers: bool, out: str | None, archive: str |
     elif out:
         Path(out).write_bytes(page.answer.body)
         click.echo(f"{size(len(page.answer.body))} in {out}")
-    elif sys.stdout.isatty() and b"\0" in page.answer.body:
+    elif sys.stdout.isatty() and _CONTROLS.search(page.answer.body):
         raise SettingsError("this is not text for the screen", hint="Write it to a file: --out FILE")
     else:
         sys.stdout.buffer.write(page.answer.body)
@@ -182,7 +185,7 @@ def prune(older: str | None, dry_run: bool, archive: str | None, as_json: bool) 
     from trotline.commands.archive import prune
 
     url = archive_of(archive)
-    age = time_of("--older", older) if older else keep_of(url)
+    age = age_of("--older", older) if older else keep_of(url)
     if age is None:
         raise click.UsageError("say how old: --older 90d, or keep=90d in the URL of the archive")
     cut = wait_for(prune(url, time.time() - age, dry_run=dry_run))

@@ -9,6 +9,7 @@ import click
 
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
+    age_of,
     examples,
     frontier_option,
     high_water_option,
@@ -20,7 +21,6 @@ from trotline.cli.options import (
     proxies_option,
     settings_of,
     sink_option,
-    time_of,
     wait_for,
 )
 from trotline.cli.text import json_line, safe_text
@@ -69,7 +69,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     plan = CoordinatePlan(
         posts=posts_of(spiders, settings, pools),
         pools=pools,
-        keep=time_of("--keep", keep),
+        keep=age_of("--keep", keep),
         high_water=high_water,
         inbox=settings.inbox,
         metrics=settings.metrics,

@@ -9,7 +9,7 @@ import click
 from trotline.cli.fleet_options import place_option
 from trotline.cli.forget_jobs import ALL, chosen, print_all_forgotten, print_forgotten
 from trotline.cli.job_argument import Target, spider_name, survey
-from trotline.cli.options import examples, json_option, settings_of, time_of, wait_for
+from trotline.cli.options import age_of, examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, look_at_all
 from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
@@ -69,7 +69,7 @@ def command(
     """
     if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
-    age = time_of("--older-than", older_than) if older_than else None
+    age = age_of("--older-than", older_than) if older_than else None
     here = wait_for(survey(settings_of(frontier=frontier)))
     if to_forget is not None and (unreadable := [one for one in here.unreadable if one[1] == to_forget]):
         for place, job in unreadable:

@@ -236,6 +236,13 @@ def time_of(option: str, text: str) -> Seconds:
         raise click.UsageError(f"{option}: {error}") from error
 
 
+def age_of(option: str, text: str) -> Seconds:
+    """Of what is removed. A number alone would be seconds, and who writes 90 means days."""
+    if text.strip().isdecimal():
+        raise click.UsageError(f"{option}: {text} of what? Write it like {text}d, {text}h or {text}s")
+    return time_of(option, text)
+
+
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     import asyncio
 

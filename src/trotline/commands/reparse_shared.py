@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -83,6 +83,14 @@ async def _all(*calls: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class _Unit(msgspec.Struct, frozen=True):
+    """The `meta` of a task."""
+
+    unit: Annotated[str, msgspec.Meta(pattern=r"\A(?:open|warc)(?:/(?!\.\.?(?:/|\Z))[^/]+)+\Z")]
+    spider: str
+    query: ArchiveQuery
+
+
 def _task(unit: str, spider: str, query: ArchiveQuery) -> dict[str, object]:
     return {
         "url": f"https://archive.invalid/{unit}",
@@ -91,7 +99,7 @@ def _task(unit: str, spider: str, query: ArchiveQuery) -> dict[str, object]:
         "lane": unit,
         "priority": _SOON if unit.startswith("open/") else _LATER,
         # Times like "7d ago" are those of the process that began.
-        "meta": {"unit": unit, "spider": spider, "query": msgspec.to_builtins(query)},
+        "meta": msgspec.to_builtins(_Unit(unit, spider, query)),
     }
 
 
@@ -126,13 +134,19 @@ class _Shared:
             await parser.close()
 
     async def _unit(self, task: QueueTask, parser: Parser, file: Path) -> None:
-        unit, query = task.meta["unit"], msgspec.convert(task.meta["query"], ArchiveQuery)
-        if task.meta["spider"] != self._spider:
+        try:
+            asked = msgspec.convert(task.meta, _Unit)
+        except msgspec.ValidationError as error:
+            # Somebody else put it into the queue. It must not stop the others.
+            await self._queue.bury(task, f"it is no unit of an archive: {error}")
+            return
+        if asked.spider != self._spider:
             await self._queue.snooze(task, 0.0)
             raise SettingsError(
-                f"this re-parse was begun for the spider {task.meta['spider']!r}", hint="Give another name to --share."
+                f"this re-parse was begun for the spider {asked.spider!r}", hint="Give another name to --share."
             )
-        counts = await parser.parse(share_of(msgspec.structs.replace(self._plan, query=query), file, unit=unit))
+        plan = msgspec.structs.replace(self._plan, query=asked.query)
+        counts = await parser.parse(share_of(plan, file, unit=asked.unit))
         try:
             if counts.trouble:
                 await self._queue.retry(task, counts.trouble)

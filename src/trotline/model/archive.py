@@ -1,5 +1,6 @@
 """The archive: raw responses and artifacts as they are written, found and read."""
 
+import re
 from enum import StrEnum
 from typing import Any
 
@@ -7,6 +8,10 @@ import msgspec
 
 from trotline.model.answer import Answer
 from trotline.model.time import LAST_MOMENT, Moment
+
+LARGEST_RECORD = 256 * 1024 * 1024
+"""Bytes of a record that is read, packed and unpacked: more than any limit lets through, and an end for bombs."""
+_ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 
 class CaptureKind(StrEnum):
@@ -68,6 +73,17 @@ class ArchiveEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Bytes of the compressed record."""
     is_revisit: bool = False
     """Its body is that of an earlier record of the same file."""
+
+    @property
+    def odd(self) -> str:
+        """What no capture has, of an entry that was read: others may write into an archive. Empty: it is in order."""
+        if _ID.fullmatch(self.id) is None:
+            return "its id is not a UUID"
+        if not 0.0 <= self.at <= LAST_MOMENT:
+            return "its date is not one"
+        if not 0 <= self.status < 1000:
+            return "its status is not one"
+        return "" if 0 <= self.offset < 2**63 and 0 <= self.length <= LARGEST_RECORD else "its place is not one"
 
 
 class ArchivedPage(msgspec.Struct, frozen=True, kw_only=True):

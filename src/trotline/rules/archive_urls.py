@@ -28,7 +28,10 @@ class ArchiveUrl(NamedTuple):
 def read(url: str, known: Collection[str] = ()) -> ArchiveUrl:
     """`known`: options of this kind of archive; ValueError says what else would work."""
     place, _, query = url.strip().partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    given = parse_qsl(query, keep_blank_values=True)
+    options = dict(given)
+    if len(options) < len(given):
+        raise ValueError("an option is given twice; remove one of them")
     names = sorted({*COMMON, *known})
     if odd := next((name for name in options if name not in names), None):
         raise ValueError(f"{odd!r} is not an option of an archive; there are {', '.join(names)}")

@@ -112,12 +112,15 @@ def read(index: bytes, file: str) -> Iterator[ArchiveEntry]:
 def entry_of(text: bytes, file: str) -> ArchiveEntry:
     try:
         _, _, json = text.split(b" ", 2)
-        fields = _decode(json)
-        offset, length = int(fields.offset), int(fields.length)
-        if offset < 0 or length <= 0:
-            raise ValueError
+        entry = _entry(_decode(json), file)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        raise ValueError(f"a line of its index cannot be read: {text[:80]!r}") from None
+        entry = None
+    if entry is None or entry.odd or not entry.length:
+        raise ValueError(f"a line of its index cannot be read: {text[:80]!r}")
+    return entry
+
+
+def _entry(fields: _Fields, file: str) -> ArchiveEntry:
     is_revisit = fields.mime == "warc/revisit"
     return ArchiveEntry(
         id=fields.id,
@@ -130,7 +133,7 @@ def entry_of(text: bytes, file: str) -> ArchiveEntry:
         job=fields.job,
         route=fields.route,
         file=file,
-        offset=offset,
-        length=length,
+        offset=int(fields.offset),
+        length=int(fields.length),
         is_revisit=is_revisit,
     )

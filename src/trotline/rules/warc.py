@@ -70,7 +70,7 @@ def encode(capture: Capture, known: Mapping[str, First]) -> Written:
     first = known.get(digest) if len(capture.body) >= LEAST_REVISIT else None
     fields = f"{_start(capture.id, date, url)}{about}Content-Type: application/http; msgtype=response\r\n"
     if capture.address:
-        fields += f"WARC-IP-Address: {capture.address}\r\n"
+        fields += f"WARC-IP-Address: {_line(capture.address)}\r\n"
     if first is not None:
         fields += f"WARC-Profile: {SAME_BODY}\r\nWARC-Refers-To-Target-URI: {first.url}\r\n"
         fields += f"WARC-Refers-To-Date: {first.date}\r\n"

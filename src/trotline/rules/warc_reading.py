@@ -1,5 +1,6 @@
 """WARC records, read: what `rules.warc` wrote, or something else, which is `Bad`."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -8,13 +9,12 @@ import msgspec
 from isal import isal_zlib
 
 from trotline.model.answer import Answer
-from trotline.model.archive import ArchivedPage, ArchiveEntry, CaptureKind
+from trotline.model.archive import LARGEST_RECORD, ArchivedPage, ArchiveEntry, CaptureKind
 from trotline.model.time import Moment
 from trotline.rules.warc import END, ORIGINAL, First, digest_of
 
-LARGEST_RECORD = 256 * 1024 * 1024
-"""Bytes of a record that is read: more than any limit lets through, and an end for bombs."""
 _STEP = 16 * 1024
+_STATUS = re.compile(rb"[0-9]{3}")
 
 
 class Bad(ValueError):
@@ -69,18 +69,19 @@ def _member(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _parsed(plain: bytes) -> Record:
-    head, mark, rest = plain.partition(END)
-    lines = head.split(b"\r\n")
-    if not mark or lines[0] not in (b"WARC/1.1", b"WARC/1.0"):
+    start = plain.find(END)
+    lines = plain[: max(start, 0)].split(b"\r\n")
+    if lines[0] not in (b"WARC/1.1", b"WARC/1.0"):
         raise Bad("it is not a WARC record")
     fields = dict(_pairs(lines[1:]))
     try:
         length = int(fields.get("content-length", ""))
     except ValueError:
         raise Bad("its Content-Length is not a number") from None
-    if length < 0 or len(rest) != length + len(END) or not rest.endswith(END):
+    start += len(END)
+    if length < 0 or len(plain) != start + length + len(END) or not plain.endswith(END):
         raise Bad("its length is not what it says")
-    return Record(fields, rest[:length])
+    return Record(fields, plain[start : start + length])
 
 
 def _pairs(lines: list[bytes]) -> list[tuple[str, str]]:
@@ -97,18 +98,15 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     kind = record.fields.get("warc-type", "")
     if kind not in ("response", "revisit", "resource"):
         return None
-    if not (identity := id_of(record)):
-        raise Bad("it has no WARC-Record-ID")
     about = about_of(record)
-    seen_at = about.get("seen_at")
     status, headers, _ = _http(record.block) if kind != "resource" else (0, (), b"")
     mime = record.fields.get("content-type", "")
     if kind != "resource":
         mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
-    return ArchiveEntry(
-        id=identity,
+    entry = ArchiveEntry(
+        id=id_of(record),
         url=record.fields.get("warc-target-uri", ""),
-        at=float(seen_at) if isinstance(seen_at, int | float) else _moment(record.fields.get("warc-date", "")),
+        at=_moment(about.get("seen_at"), record.fields.get("warc-date", "")),
         kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,
         status=status,
         mime=mime.lower(),
@@ -117,6 +115,9 @@ def capture_of(record: Record) -> ArchiveEntry | None:
         route=_text(about.get("route")),
         is_revisit=kind == "revisit",
     )
+    if why := entry.odd:
+        raise Bad(why)
+    return entry
 
 
 def about_of(record: Record) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _http(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
     head, mark, body = block.partition(END)
     lines = head.split(b"\r\n")
     words = lines[0].split(b" ", 2)
-    if not mark or len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+    if not mark or len(words) < 2 or not words[0].startswith(b"HTTP/") or not _STATUS.fullmatch(words[1]):
         raise Bad("it has no HTTP response")
     return int(words[1]), tuple(_pairs(lines[1:])), body
 
@@ -170,10 +171,13 @@ def id_of(record: Record) -> str:
     return urn.removeprefix("<urn:uuid:").removesuffix(">").replace("-", "")
 
 
-def _moment(date: str) -> Moment:
+def _moment(seen_at: Any, date: str) -> Moment:
+    """`seen_at`: the exact time, which records of others do not have."""
     try:
+        if isinstance(seen_at, int | float):
+            return float(seen_at)
         return datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise Bad("its date is not one") from None
 
 

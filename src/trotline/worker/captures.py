@@ -120,8 +120,11 @@ def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
     return {name: value for name, value in about.items() if value}
 
 
-def _redacted(meta: dict[str, Any]) -> Any:
-    """Its URLs and known secrets, as everywhere. `meta` that is not JSON any more after that is left out."""
-    encoded = msgspec.json.encode(meta).decode()
-    text = redaction.text(encoded)
-    return meta if text == encoded else msgspec.json.decode(text)
+def _redacted(value: Any) -> Any:
+    """`meta` without secrets, as everywhere. Text by text: in its JSON, a redacted value would take the backslash of
+    the quote after it, and a secret that JSON escapes would not be found."""
+    if isinstance(value, str):
+        return redaction.text(value)
+    if isinstance(value, dict):
+        return {_redacted(name): _redacted(one) for name, one in value.items()}
+    return [_redacted(one) for one in value] if isinstance(value, list | tuple) else value

@@ -358,6 +358,18 @@ class Proxied(scrapy.Spider):
         yield {"path": response.url.removeprefix(SITE)}
 
 
+class Pooled(scrapy.Spider):
+    """A request that names a pool, in a project that goes out directly."""
+
+    name = "pooled"
+
+    async def start(self):
+        yield scrapy.Request(f"{SITE}/p/1", meta={"trotline_pool": "dc"})
+
+    def parse(self, response):
+        yield {"path": response.url.removeprefix(SITE)}
+
+
 class Members(scrapy.Spider):
     """Pages behind a login, with accounts of a pool."""
 

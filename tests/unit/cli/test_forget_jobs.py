@@ -54,6 +54,7 @@ def test_all_jobs_are_not_forgotten_by_a_missing_word(call: Call, job: str) -> N
         (["--forget"], "would forget every job"),
         (["--forget", "shop-99"], "no job 'shop-99'"),
         (["--forget", "--older-than", "soon"], "--older-than"),
+        (["--forget", "--older-than", "90"], "90 of what?"),
         (["--force"], "belongs to --forget"),
     ):
         code, _, told = call("jobs", *words)

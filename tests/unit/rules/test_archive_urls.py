@@ -11,7 +11,9 @@ def test_options_are_read():
     assert archive_urls.read("s3://b/p").roll_size is None
 
 
-@pytest.mark.parametrize("odd", ["?rol=1", "?roll=0MiB", "?roll=2GiB", "?roll=5", "?roll_time=0s", "?roll_time=x"])
+@pytest.mark.parametrize(
+    "odd", ["?rol=1", "?roll=0MiB", "?roll=2GiB", "?roll=5", "?roll_time=0s", "?roll_time=x", "?keep=90d&keep=1d"]
+)
 def test_odd_options_are_refused(odd):
     with pytest.raises(ValueError, match=r"roll|option"):
         archive_urls.read(f"file:pages{odd}")

@@ -51,8 +51,8 @@ def test_a_line_is_read_as_it_was_written(url, at, status, revisit, kind):
 
 
 def test_lines_are_sorted():
-    entries = [ArchiveEntry(id=str(n), url=f"http://h.test/{n}", at=1.0, length=1) for n in (3, 1, 2)]
-    assert [one.id for one in cdxj.read(cdxj.written(entries), "")] == ["1", "2", "3"]
+    entries = [ArchiveEntry(id=f"{n:032x}", url=f"http://h.test/{n}", at=1.0, length=1) for n in (3, 1, 2)]
+    assert [int(one.id) for one in cdxj.read(cdxj.written(entries), "")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("line", [b"x", b"a 2026 {}", b'a 2026 {"url": 1}', b"a 2026 [1]", b"{" * 2000])

@@ -42,6 +42,20 @@ def test_a_response_is_captured_without_secrets():
     assert capture.about["account"] == "anna"
 
 
+def test_markup_in_the_meta_of_a_task_is_captured_without_secrets():
+    """A link with a token, in quotes: the redaction must not take the quote's escape with it."""
+    quoted = Secret('geheim"\\\nwört')
+    meta = {
+        "html": '<a href="/p?token=abcdefgh">\\</a>',
+        "deep": [{"http://h.test/?sid=12345678": f"a {quoted.reveal()} b"}, 3, None, b"\0"],
+    }
+    [capture] = added(meta=meta).captures
+    assert capture.about["meta"] == {
+        "html": f'<a href="/p?token={HIDDEN}">\\</a>',
+        "deep": [{f"http://h.test/?sid={HIDDEN}": f"a {HIDDEN} b"}, 3, None, b"\0"],
+    }
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

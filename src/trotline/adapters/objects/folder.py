@@ -112,8 +112,10 @@ class FolderStore:
     def _get(self, name: str, start: int, length: int | None) -> bytes:
         try:
             with self._path(name).open("rb") as file:
-                file.seek(start)
-                return file.read(-1 if length is None else length)
+                # Memory is taken for as much as is asked for, and an index may say anything.
+                size = os.fstat(file.fileno()).st_size
+                begin = file.seek(min(start, size))
+                return file.read(size - begin if length is None else min(length, size - begin))
         except FileNotFoundError:
             raise KeyError(name) from None
 

@@ -1,18 +1,19 @@
 """Reads all pages that are wanted, file by file; any number of readers can share the work."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from zlib import crc32
 
 from trotline.adapters.objects import scanning
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import FILE, OPEN, mark_of
 from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery
+from trotline.model.limits import MIB
 from trotline.ports.archive import Skipped
 from trotline.ports.object_store import ObjectStore
 from trotline.rules import warc, warc_reading
 
-_MOST_BODIES = 32
-"""Bodies that are kept for the next revisit of them."""
+_MOST_BODIES = 64 * MIB
+"""Bytes of bodies that are kept for the next revisit of them."""
 
 
 class PageReader:
@@ -112,19 +113,21 @@ class _Bodies:
         self._store = store
         self._entries = {one.digest: one for one in reversed(entries) if not one.is_revisit}
         self._read: dict[str, warc_reading.Record] = {}
+        self._size = 0
 
     async def of(self, entry: ArchiveEntry) -> warc_reading.Record:
         if entry.digest not in self._read:
             first = self._entries.get(entry.digest)
             if first is None:
                 raise warc_reading.Bad("its body is not there")
-            if len(self._read) >= _MOST_BODIES:
-                del self._read[next(iter(self._read))]
+            while self._size >= _MOST_BODIES:
+                self._size -= len(self._read.pop(next(iter(self._read))).block)
             try:
                 data = await self._store.get(first.file, first.offset, first.length)
             except KeyError:
                 raise warc_reading.Bad("its body is gone") from None
-            self._read[entry.digest] = scanning.record_of(first, data)
+            self._read[entry.digest] = record = scanning.record_of(first, data)
+            self._size += len(record.block)
         return self._read[entry.digest]
 
 
@@ -139,17 +142,27 @@ def _named_by_another(damage: ArchiveDamage) -> None:
 
 
 def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skipped | None) -> Iterator[ArchivedPage]:
-    """Of files without an index."""
-    originals: dict[str, warc_reading.Record] = {}
+    """Of files without an index. Where bodies are is kept, and not the bodies: unpacked, all of them may be larger than
+    the memory."""
+    originals: dict[str, tuple[bytes, ArchiveEntry]] = {}
     for name, data in files:
         for entry, record in scanning.captures(name, data, skipped):
             if not entry.is_revisit and len(record.block) >= warc.LEAST_REVISIT:
-                originals[entry.digest] = record
+                originals[entry.digest] = data, entry
             if not wanted.fits(entry):
                 continue
             try:
-                page = scanning.page_of(entry, record, originals.get(entry.digest) if entry.is_revisit else None)
+                original = _original(*originals[entry.digest]) if _refers(entry, originals) else None
+                page = scanning.page_of(entry, record, original)
             except warc_reading.Bad as error:
                 scanning.told(scanning.damage_of(entry, error), skipped)
                 continue
             yield page
+
+
+def _refers(entry: ArchiveEntry, originals: Container[str]) -> bool:
+    return entry.is_revisit and entry.digest in originals
+
+
+def _original(data: bytes, entry: ArchiveEntry) -> warc_reading.Record:
+    return scanning.record_of(entry, data[entry.offset : entry.offset + entry.length])

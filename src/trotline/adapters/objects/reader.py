@@ -101,16 +101,22 @@ class Reader:
 
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         try:
-            data = await self._store.get(entry.file, entry.offset, entry.length)
-        except KeyError:
+            data = await self._record(entry)
+        except warc_reading.Bad:
             entry = await self._moved(entry)
-            data = await self._store.get(entry.file, entry.offset, entry.length)
+            data = None
         try:
-            record = scanning.record_of(entry, data)
+            record = scanning.record_of(entry, await self._record(entry) if data is None else data)
             original = await self._original(entry, record) if entry.is_revisit else None
             return scanning.page_of(entry, record, original, check=True)
         except warc_reading.Bad as error:
             raise scanning.damaged(scanning.damage_of(entry, error)) from error
+
+    async def _record(self, entry: ArchiveEntry) -> bytes:
+        try:
+            return await self._store.get(entry.file, entry.offset, entry.length)
+        except KeyError:
+            raise warc_reading.Bad("its file is missing") from None
 
     async def _moved(self, entry: ArchiveEntry) -> ArchiveEntry:
         """It was rolled into another file since it was found."""
@@ -124,7 +130,7 @@ class Reader:
         first = warc_reading.refers_to(record)
         async for found in self.entries(ArchiveQuery(url=first.url, until=entry.at + 1.0), _other):
             if found.digest == entry.digest and not found.is_revisit:
-                return scanning.record_of(found, await self._store.get(found.file, found.offset, found.length))
+                return scanning.record_of(found, await self._record(found))
         raise warc_reading.Bad(f"its body is missing: it is that of {first.url}, {first.date}")
 
 

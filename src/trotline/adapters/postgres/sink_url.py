@@ -27,6 +27,7 @@ _OF_THE_SERVER = (
 """Parameters of every PostgreSQL client; passed on unchanged."""
 _LONGEST_NAME = 63
 _LAST_PORT = 65_535
+_SHORTEST_RETENTION: Seconds = 86_400.0
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,10 +102,14 @@ def parse(
 
 def _query(text: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+        given = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text))
     except ValueError:
         # Not "from": the cause quotes a part that may be the password.
         raise ValueError("the part after the ? must be name=value&name=value") from None
+    found = dict(given)
+    if len(found) < len(given):
+        raise ValueError("an option is given twice after the ?; remove one of them")
+    return found
 
 
 def _address(
@@ -180,6 +185,14 @@ def _length(text: str) -> Seconds:
     return seconds(text)
 
 
+def _retention(text: str) -> Seconds:
+    """Partitions are days at least. `keep=90` would be seconds, and everything but today would go."""
+    found = _length(text)
+    if 0 < found < _SHORTEST_RETENTION:
+        raise ValueError(f"{text!r} is {found:,.0f} s, and a day is the shortest that is kept; write it like 90d")
+    return found
+
+
 def _some_time(text: str) -> Seconds:
     found = seconds(text)
     if not found:
@@ -225,9 +238,9 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "freshness": _length,
     "window": _length,
     "visits": _one_of(*UNITS),
-    "keep": _length,
+    "keep": _retention,
     "history": _one_of(*UNITS),
-    "keep_history": _length,
+    "keep_history": _retention,
     "retire": _one_of(DROP, DETACH, PARQUET),
     "parquet": _place,
 }

@@ -102,11 +102,12 @@ class S3Objects:
         return sorted(await self._ask(self._list(prefix)))
 
     async def _list(self, prefix: str) -> list[StoredObject]:
-        found = []
-        async for chunk in obstore.list(self._store, f"{self._prefix}{prefix}/" if prefix else self._prefix):
+        found, start = [], f"{self._prefix}{prefix}/" if prefix else self._prefix
+        async for chunk in obstore.list(self._store, start):
             for one in chunk:
-                name = one["path"].removeprefix(self._prefix)
-                found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))
+                if one["path"].startswith(start) and not _is_folder(one):
+                    name = one["path"].removeprefix(self._prefix)
+                    found.append(StoredObject(name, one["size"], one["last_modified"].timestamp()))
         return found
 
     async def _list_some(self) -> None:
@@ -144,6 +145,11 @@ class S3Objects:
 
 _NO_BUCKET = "Make it, or name another."
 _ENDPOINT = "Is the endpoint right, and up?"
+
+
+def _is_folder(one: Any) -> bool:
+    """An empty object that a console makes for "new folder"; the slash at its end is not listed."""
+    return not one["size"] and "." not in one["path"].rpartition("/")[2]
 
 
 def _store(address: Address) -> S3Store:

@@ -67,8 +67,8 @@ class GoOut(OfVisits):
     def process_request(self, request: Request, spider: Any = None) -> Request | None:
         visit = self.visits.get(request) or self._logging_in(request)
         if visit is None:
-            if self.proxied and not request.meta.get("proxy"):
-                self._set(request, self._beside(request))
+            if not request.meta.get("proxy") and (beside := self._beside(request)) is not None:
+                self._set(request, beside)
         elif (way := visit.way) is not None:
             if way.account is not None and way.account.too_late(time.monotonic()):
                 way.outcome = Snooze(0.0, LOST)
@@ -117,13 +117,17 @@ class GoOut(OfVisits):
         if _AUTHORIZATION in request.headers:
             del request.headers[_AUTHORIZATION]
 
-    def _beside(self, request: Request) -> Proxy:
+    def _beside(self, request: Request) -> Proxy | None:
         """For what is downloaded beside leased requests, like robots.txt and images: the proxy of a visit of the same
-        host, or of any other one."""
+        host, or of any other one. None: directly, in a project that goes out so unless a request names a pool."""
         host = urlparse_cached(request).hostname
-        found = [visit for visit in self.visits.values() if visit.way is not None and visit.way.proxy is not None]
-        own = [visit for visit in found if urlparse_cached(visit.request).hostname == host]
-        way = (own or found)[0].way if found else None
+        visits = (visit for visit in self.visits.values() if visit.way is not None and visit.way.proxy is not None)
+        found = {urlparse_cached(visit.request).hostname: visit.way for visit in visits}
+        if (own := found.get(host)) is not None:
+            return own.proxy
+        if not self.proxied:
+            return None
+        way = next(iter(found.values()), None)
         proxy = self._last if way is None else way.proxy
         if proxy is None:
             raise IgnoreRequest("proxies are set, and no proxy was in use so far: it would go out directly")

@@ -97,12 +97,16 @@ class RequestCodec:
                     (name.encode("latin-1"), [one.encode("latin-1") for one in values])
                     for name, values in payload["headers"].items()
                 ]
-            return kind(task.url, method=task.method, **payload), jar
+            request = kind(task.url, method=task.method, **payload)
         except BadData:
             raise
         except Exception as error:
             # The constructor of a class of the project may raise anything.
             raise BadData(f"no request can be made of it: {type(error).__name__}: {error}") from error
+        # An account comes with its lease, whatever the queue says.
+        for name in self._left_out(request.meta):
+            del request.meta[name]
+        return request, jar
 
     def lane(self, request: Request, parent: str = "") -> str:
         """The host with its port, as in our own jobs; or the slot that the project names."""
@@ -146,14 +150,18 @@ class RequestCodec:
         return found
 
     def _travelling(self, meta: dict[str, Any], *, again: bool) -> dict[str, Any]:
-        left = {ACCOUNT, LOGIN} & meta.keys()
+        left = self._left_out(meta)
         if meta.get("download_slot") == SLOT:
             left.add("download_slot")
-        if meta.get("cookiejar") in self._private_jars:
-            left.add("cookiejar")
         if again:
             left.update(_OF_THE_PROCESS)
         return {name: value for name, value in meta.items() if name not in left} if left else meta
+
+    def _left_out(self, meta: dict[str, Any]) -> set[str]:
+        left = {ACCOUNT, LOGIN} & meta.keys()
+        if meta.get("cookiejar") in self._private_jars:
+            left.add("cookiejar")
+        return left
 
 
 _OTHERS = ("body", "cookies", "cb_kwargs", "flags", "priority", "dont_filter")

@@ -9,6 +9,8 @@ from typing import Any
 
 from scrapy import FormRequest, Request
 
+from trotline.bridges.scrapy.pools import POOL
+from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN
 from trotline.config import backends
 from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.outage_log import OutageLog
@@ -26,6 +28,7 @@ LOOK_EVERY: Seconds = 0.5
 """How often an empty inbox is looked at."""
 _AGAIN: Seconds = 2.0
 _LONGEST_REASON = 300
+_NOT_OF_ENTRIES = frozenset(("proxy", POOL, ACCOUNT, LOGIN))
 
 Tasks = tuple[list[Task], dict[int, str]]
 """Of a batch: the tasks, and the place and reason of entries that gave none."""
@@ -33,17 +36,26 @@ Tasks = tuple[list[Task], dict[int, str]]
 
 def request_of(data: bytes, encoding: str = "utf-8") -> Request | list[Request]:
     """The request of an entry, as scrapy-redis makes it: a URL, or a JSON object with `url`, `method` and `meta`, whose
-    other fields are form data. ValueError says why there is none."""
+    other fields are form data. ValueError says why there is none: who writes entries reads no files of this machine,
+    and chooses neither a proxy nor an account."""
     text = data.decode(encoding).strip()
     if not text.startswith("{"):
-        return Request(text, dont_filter=True)
+        return Request(_of_the_web(text), dont_filter=True)
     fields = json.loads(text)
     url, meta = fields.pop("url", None), fields.pop("meta", {})
     method = str(fields.pop("method", "GET")).upper()
     if not isinstance(url, str) or not isinstance(meta, dict):
         raise ValueError("the entry has no url, or a meta that is not an object")
+    if named := sorted(_NOT_OF_ENTRIES & meta.keys()):
+        raise ValueError(f"meta[{named[0]!r}] is set by the spider only: by make_request_from_data, for all entries")
     form = {name: value if isinstance(value, list) else str(value) for name, value in fields.items()}
-    return FormRequest(url, dont_filter=True, method=method, formdata=form, meta=meta)
+    return FormRequest(_of_the_web(url), dont_filter=True, method=method, formdata=form, meta=meta)
+
+
+def _of_the_web(url: str) -> str:
+    if not url.lower().startswith(("http://", "https://")):
+        raise ValueError("the URL of an entry begins with http:// or https://")
+    return url
 
 
 def tasks_of(entries: Iterable[bytes], make: Callable[[bytes], Any], task: Callable[[Request], Task]) -> Tasks:

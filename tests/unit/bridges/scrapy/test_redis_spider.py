@@ -72,3 +72,18 @@ def test_an_entry_that_makes_no_request_is_parked_and_holds_up_no_other() -> Non
     assert [one.url[-1] for one in tasks] == ["1", "2"]
     assert sorted(parked) == [0, 2, 3, 4]
     assert tasks_of([b"x"], lambda data: None, task)[1].keys() == {0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (b"file:///etc/passwd", "begins with http"),
+        (b"s3://bucket/secret", "begins with http"),
+        (b'{"url": "FILE:///etc/passwd"}', "begins with http"),
+        (b'{"url": "https://shop.example/", "meta": {"trotline_pool": "@buyers"}}', "set by the spider only"),
+        (b'{"url": "https://shop.example/", "meta": {"proxy": "http://10.0.0.1:3128"}}', "set by the spider only"),
+    ],
+)
+def test_an_entry_reads_no_file_and_chooses_no_way_out(entry: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        request_of(entry)

@@ -219,3 +219,12 @@ def test_what_another_program_left_in_the_queue_is_refused(codec: RequestCodec, 
 def test_a_task_with_a_url_alone_is_a_request(codec: RequestCodec) -> None:
     request, jar = codec.decode(Task(url="https://shop.example/", route="parse"))
     assert (request.url, request.callback, jar) == ("https://shop.example/", None, None)
+
+
+def test_what_is_in_a_queue_gets_no_account(shop: Shop) -> None:
+    """Its writer did not know the jar as one of an account."""
+    meta = {"cookiejar": "@buyers/anna", "a": 1}
+    task = RequestCodec(shop).encode(Request("https://shop.example/", meta=meta), 1, now=1.0)
+    request, _ = RequestCodec(shop, private_jars={"@buyers/anna"}).decode(task)
+    assert request.meta == {"a": 1}
+    assert RequestCodec(shop, private_jars={"@buyers/otto"}).decode(task)[0].meta == meta

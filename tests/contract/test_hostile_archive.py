@@ -1,0 +1,154 @@
+"""An archive that somebody else writes into: what is odd is named as damage, and all other pages are read."""
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from trotline.commands import archive as commands
+from trotline.errors import ArchiveDamaged
+from trotline.model.archive import ArchiveQuery
+from trotline.rules import warc
+
+NAME = "warc/20260101/20260101T000000-20260101T000000-w_1"
+AT = 1_767_225_600.0
+
+
+def record(
+    url="http://odd.test/", status=b"200", about=None, urn="", date="2026-01-01T00:00:00Z", body=b"x", digest="", **more
+):
+    block = b"HTTP/1.1 " + status + b" OK\r\ncontent-type: text/html\r\ncontent-length: 1\r\n\r\n" + body
+    fields = {
+        "WARC-Type": "response",
+        "WARC-Record-ID": urn or f"<urn:uuid:{uuid4()}>",
+        "WARC-Date": date,
+        "WARC-Target-URI": url,
+        "WARC-Payload-Digest": digest or warc.digest_of(body),
+        "WARC-JSON-Metadata": json.dumps(about or {}),
+        "Content-Length": len(block),
+        **{name.replace("_", "-"): value for name, value in more.items()},
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return gzip.compress(f"WARC/1.1\r\n{head}\r\n".encode() + block + b"\r\n\r\n")
+
+
+def line(**changed):
+    fields = {"url": "http://odd.test/", "id": "a" * 32, "at": AT, "offset": "0", "length": "100", "status": "200"}
+    return b"test,odd)/ 20260101000000 " + json.dumps(fields | changed).encode() + b"\n"
+
+
+def put(folder, name, data):
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    # Its writer has died.
+    os.utime(file, (time.time() - 7200,) * 2)
+
+
+async def read_all(folder, tmp_path):
+    """Every command; URLs of `list` and of `export`, and the damages."""
+    url = f"file:{folder}"
+    await commands.compact(url)
+    listed, skipped = await commands.entries(url, ArchiveQuery())
+    exported, left_out = await commands.export(url, ArchiveQuery(), tmp_path / "all.warc.gz")
+    damages = (await commands.verify(url)).damages
+    return {entry.url for entry in listed}, exported, bool(damages), bool(skipped or left_out)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": b"2" * 5000},
+        {"status": b"2000"},
+        {"about": {"seen_at": 10**400}},
+        {"about": {"seen_at": 1e300}},
+        {"about": {"seen_at": -1e12}},
+        {"date": "0001-01-01T00:00:00+14:00"},
+        {"urn": "<urn:uuid:zz>"},
+        {"urn": "\x1b[31m"},
+    ],
+)
+async def test_an_odd_record_is_named_and_the_others_are_read(tmp_path, odd):
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/") + record(**odd))
+    listed, exported, damaged, left_out = await read_all(folder, tmp_path)
+    assert (listed, exported, damaged, left_out) == ({"http://good.test/"}, 1, True, True)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"offset": "9" * 25},
+        {"offset": str(2**62)},
+        {"length": str(2**62)},
+        {"length": str(2**40)},
+        {"at": 1e300},
+        {"status": "9" * 5000},
+        {"status": "²"},
+        {"id": "zz"},
+    ],
+)
+async def test_an_odd_line_of_an_index_is_named_and_the_others_are_read(tmp_path, odd):
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    put(folder, f"{NAME}.warc.gz", record())
+    put(folder, f"{NAME}.cdxj", line(**odd))
+    listed, exported, damaged, left_out = await read_all(folder, tmp_path)
+    assert "http://good.test/" in listed
+    assert (exported, damaged, left_out) == (1, True, True)
+    if "http://odd.test/" in listed:
+        with pytest.raises(ArchiveDamaged):
+            await commands.get(f"file:{folder}", "http://odd.test/", None)
+
+
+async def test_a_page_whose_file_is_missing_is_damage(tmp_path):
+    put(tmp_path, f"{NAME}.cdxj", line())
+    with pytest.raises(ArchiveDamaged, match="its file is missing"):
+        await commands.get(f"file:{tmp_path}", "http://odd.test/", None)
+
+
+async def test_a_line_break_in_an_address_begins_no_new_field(tmp_path):
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record(WARC_IP_Address="1\nWARC-Target-URI: http://other.test/"))
+    await commands.export(f"file:{folder}", ArchiveQuery(), tmp_path / "all.warc.gz")
+    assert b"\nWARC-Target-URI: http://other.test/" not in gzip.decompress((tmp_path / "all.warc.gz").read_bytes())
+
+
+async def test_pages_that_were_not_rolled_are_not_all_in_memory_at_once(tmp_path):
+    """60 kB in a file, 60 MB unpacked."""
+    put(tmp_path, "open/w/00000000.warc.gz", b"".join(record(body=b"%d" % n * 2_000_000) for n in range(10, 40)))
+    tracemalloc.start()
+    try:
+        async with commands.existing(f"file:{tmp_path}") as archive:
+            pages = [page.entry.id async for page in archive.pages(ArchiveQuery())]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(pages) == 30
+    assert peak < 40_000_000
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"), [(b"plain text", True), (b"\x1b]0;owned\x07", False), ("\x9b2J".encode(), False)]
+)
+def test_orders_for_a_terminal_are_not_printed_on_one(tmp_path, body, shown):
+    put(tmp_path, "open/dead/00000000.warc.gz", record(body=body))
+    trotline = Path(sys.executable).with_name("trotline")
+    command = [trotline, "archive", "get", "http://odd.test/", "--archive", f"file:{tmp_path}"]
+    terminal, inside = pty.openpty()
+    ended = subprocess.run(command, stdout=inside, stderr=subprocess.PIPE, check=False)
+    os.close(inside)
+    try:
+        said = os.read(terminal, 1000)
+    except OSError:
+        said = b""
+    os.close(terminal)
+    assert (ended.returncode, body in said) == ((0, True) if shown else (2, False)), ended.stderr
