@@ -4,6 +4,7 @@ import os
 import random
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if not BOOKS_ONLY.search(item.nodeid)]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="module")
+def patient_brokers() -> Iterator[None]:
+    """On a busy machine a broker takes seconds for an answer, and a lease that goes on without it finds nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trotline.frontier.pump.PATIENCE", 15.0)
+        yield
 
 
 class SqliteFileBench:

@@ -14,7 +14,7 @@ from trotline.testing.frontier_contract.bench import client as client_of
 from trotline.testing.frontier_contract.bench import finish, lease_all, tasks
 from trotline.testing.leadership_contract import RULES, lead, tick
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
+pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.usefixtures("patient_brokers")]
 
 
 def queues(job: str) -> list[str]:

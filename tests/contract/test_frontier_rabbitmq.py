@@ -14,7 +14,7 @@ from trotline.testing.frontier_machine import frontier_machine
 from trotline.testing.rabbitmq_server import newer
 
 # Long histories of a frontier with two servers, on a machine that is busy with other tests.
-pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("rabbitmq"), pytest.mark.timeout(400), pytest.mark.usefixtures("patient_brokers")]
 
 
 class TestRabbitMQ(FrontierContract):

@@ -15,7 +15,7 @@ from trotline.testing.frontier_contract import FrontierContract
 from trotline.testing.frontier_machine import frontier_machine
 
 # Long histories of a frontier with two servers, on a machine that is busy with other tests.
-pytestmark = [pytest.mark.xdist_group("sqs"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("sqs"), pytest.mark.timeout(400), pytest.mark.usefixtures("patient_brokers")]
 
 
 class TestSQS(FrontierContract):
