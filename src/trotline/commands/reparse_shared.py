@@ -137,7 +137,7 @@ class _Shared:
         try:
             asked = msgspec.convert(task.meta, _Unit)
         except msgspec.ValidationError as error:
-            # Somebody else put it into the queue. It must not stop the others.
+            # Another program put it into the queue. It must not stop the others.
             await self._queue.bury(task, f"it is no unit of an archive: {error}")
             return
         if asked.spider != self._spider:

@@ -84,7 +84,7 @@ class Pump:
         self._books = books
         self._broker = broker
         self._frontier = frontier
-        # Whoever puts waits for it: a blocked server is not asked for more than half of the time.
+        # Every put waits for it: a blocked server is not asked for more than half of the time.
         self._out, self._in = _Way(broker, 1.0), _Way(broker, 0.0)
         self._unpublished = 0
         self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
@@ -132,7 +132,7 @@ class Pump:
 
     def _sent(self, sending: asyncio.Task[None]) -> None:
         self._sending.discard(sending)
-        # Nobody waits for it any more: an error of the books is also that of the next call.
+        # No call waits for it any more: an error of the books is also that of the next call.
         _ = sending.cancelled() or sending.exception()
 
     async def _publish(self) -> None:

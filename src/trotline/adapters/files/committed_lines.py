@@ -26,7 +26,7 @@ class CommittedLines:
             if not self._place.file.exists():
                 return
             self._file = self._place.file.open("rb")
-        # One rewritten by `finish` has another inode. Ours is complete then, and nobody will write to it.
+        # One rewritten by `finish` has another inode. Ours is complete then, and is not written to any more.
         until = self._committed() if self._is_current(self._file) else os.fstat(self._file.fileno()).st_size
         while self._read < until and (piece := self._file.read(min(_AT_ONCE, until - self._read))):
             self._read += len(piece)

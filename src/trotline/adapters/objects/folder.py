@@ -28,7 +28,7 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()
         self._used = False
-        """It was there: if it is not, somebody moved it, or its disk is not mounted any more."""
+        """It was there: if it is not, it was moved, or its disk is not mounted any more."""
 
     async def check(self) -> None:
         await self._in_thread(self._check)
@@ -78,7 +78,7 @@ class FolderStore:
 
     def _put(self, name: str, data: bytes | Path) -> None:
         if self._used and not self._folder.is_dir():
-            # What it held is missing in a new one, and nobody would notice.
+            # What it held is missing in a new one, which would go unnoticed.
             raise ArchiveFileFails(
                 f"{self._folder} is gone, and it was there before", hint="Put it back: what was written is in it."
             )

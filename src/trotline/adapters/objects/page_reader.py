@@ -132,7 +132,7 @@ class _Bodies:
 
 
 def _unit(name: str) -> str:
-    """The folder of a writer; a file that somebody put beside them is one by itself."""
+    """The folder of a writer; a foreign file beside them is one by itself."""
     folder = name.rpartition("/")[0]
     return name if folder == OPEN else folder
 

@@ -135,4 +135,4 @@ class Reader:
 
 
 def _other(damage: ArchiveDamage) -> None:
-    """Damage elsewhere, while one capture is looked for: whoever does not find it says so."""
+    """Damage elsewhere, while one capture is looked for: a caller that does not find it says so."""

@@ -87,7 +87,7 @@ class Roller:
             try:
                 data.append(await self._store.get(name))
             except KeyError:
-                # Another process took us for dead and rolled some of them, or somebody removed them: what is left goes
+                # Another process took us for dead and rolled some of them, or they were removed: what is left goes
                 # by itself.
                 await self._roll_rest(writer, full.names)
                 return len({entry.id for entry in full.entries} - await self._rolled(writer))

@@ -31,7 +31,7 @@ _REQUEST = timedelta(seconds=60)
 """One request, a PUT of a rolled file included."""
 _RETRY = timedelta(seconds=10)
 _ONE_PUT = 8 * MIB
-"""Larger files are sent in parts of this size. A process that dies meanwhile leaves parts that nobody sees: let the
+"""Larger files are sent in parts of this size. A process that dies meanwhile leaves invisible parts: let the
 bucket remove them (AbortIncompleteMultipartUpload)."""
 _TRIES = 2
 """Of one call. After that the batch is kept, leasing stops, and it is tried again without end."""

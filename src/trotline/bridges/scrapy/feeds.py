@@ -9,7 +9,7 @@ class Feeds:
         self._exporter = crawler.get_extension(FeedExporter)
 
     def flush(self) -> None:
-        """Items in a buffer would be lost with the process, and nobody would visit their pages again.
+        """Items in a buffer would be lost with the process, and their pages would not be visited again.
 
         A feed that is uploaded at its end (S3, FTP) is a temporary file until then, which this does not save. OSError:
         the items could not be written."""
