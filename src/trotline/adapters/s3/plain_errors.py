@@ -12,8 +12,13 @@ _CAUSES = (
     ("its certificate is not accepted", ("invalidcertificate", "certificate")),
     ("no answer in time", ("kind: timeout", "timed out", "timedout")),
     ("no route to it", ("unreachable", "no route to host")),
-    ("the connection was closed", ("kind: interrupted", "connectionreset", "brokenpipe", "unexpectedeof", "eof")),
+    (
+        "the connection was closed",
+        ("kind: interrupted", "connectionreset", "brokenpipe", "unexpectedeof", "eof", "incompletemessage"),
+    ),
     ("no connection", ("kind: connect",)),
+    # After the other causes: nothing more is known.
+    ("the connection was closed", ("error sending request",)),
 )
 _LONGEST = 300
 

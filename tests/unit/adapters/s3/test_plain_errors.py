@@ -37,10 +37,9 @@ def credentials(monkeypatch):
 )
 async def test_a_real_server_that_fails(answer, words):
     async def serve(reader, writer):
-        if answer:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(answer)
-            await writer.drain()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
