@@ -24,6 +24,15 @@ class AtBroker:
 
     _job: Job | None
 
+    def __init__(self, **of_books: bool) -> None:
+        super().__init__(**of_books)
+        self._jobs: list[Job] = []
+
+    def use(self, job: Job) -> None:
+        """Clients are of this job from now on."""
+        self._job = job
+        self._jobs.append(job)
+
     async def make_broker(self) -> Broker:
         raise NotImplementedError
 
@@ -31,13 +40,21 @@ class AtBroker:
         """Its process is killed: its connections end, and it does nothing more."""
         await broker.close()
 
+    async def forget_queues(self) -> None:
+        """Of every job: one of the next test may have the same name."""
+        for job in self._jobs:
+            self._job = job
+            broker = await self.make_broker()
+            await broker.forget()
+            await broker.close()
+
 
 class BrokeredBench(AtBroker, RedisBench):
     """A job whose tasks wait at a broker, with its books on Redis. Every client has connections of its own."""
 
     async def another_job(self, rules: LaneRules = BRISK) -> Client:
         jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards, shelf=True)
-        self._job = await jobs.start("contract", rules)
+        self.use(await jobs.start("contract", rules))
         await jobs.close()
         return await self.again()
 
@@ -66,7 +83,7 @@ class PostgresBooksBench(AtBroker, WheelBench):
 
     async def another_job(self, rules: LaneRules = BRISK) -> Client:
         jobs = PostgresJobs(self.database(), shelf=True)
-        self._job = await jobs.start("contract", rules)
+        self.use(await jobs.start("contract", rules))
         await jobs.close()
         return await self.again()
 

@@ -40,10 +40,7 @@ class OnSqs(AtBroker):
 
     async def close(self) -> None:
         await super().close()  # type: ignore[misc]
-        if self._job is not None:
-            broker = await self.make_broker()
-            await broker.forget()
-            await broker.close()
+        await self.forget_queues()
 
 
 class SqsBench(OnSqs, BrokeredBench):

@@ -64,8 +64,9 @@ def simulate_fleet(
         return run_virtual(_FleetCrawl(seed, temper or _PER_CALL, forgetful, break_it).run())
     finally:
         _connection().flushall()
-        # A script that is known already saves a call, and the next crawl would be another one.
+        # A script or a function that is known already saves a call, and the next crawl would be another one.
         _connection().script_flush()
+        _connection().function_flush()
 
 
 class _FleetCrawl(Crawl):

@@ -182,6 +182,7 @@ class Pump:
     async def _supply(self, wanted: int) -> None:
         async with self._receiving:
             await self._acknowledge()
+            received, moved = 0, 0
             for turn in range(_ROUNDS):
                 look = await self._books.shelves()
                 self._unpublished, self._at_hand = look.unpublished, look.ready
@@ -195,7 +196,8 @@ class Pump:
                     return
                 self._in.asks()
                 try:
-                    received, moved = await self._round(look)
+                    # Messages of which the books know nothing may be before those that are wanted.
+                    received, moved = await self._round(look, all_=received > 0 and moved == 0)
                 except FrontierError as error:
                     self._in.failed(error, look.ready)
                     return
@@ -244,12 +246,13 @@ class Pump:
             await self._broker.ack([delivery for _, _, delivery in self._moved])
         await self._broker.close()
 
-    async def _round(self, look: Shelves) -> tuple[int, int]:
-        """Receive and move some messages, those of sooner bands first. Their number, and that of their parcels."""
+    async def _round(self, look: Shelves, *, all_: bool = False) -> tuple[int, int]:
+        """Receive and move some messages, those of sooner bands first. Their number, and that of their parcels.
+        `all_`: also more than the books have parcels there."""
         left = _ROUND
         for view in look.shelves:
             if view.open and view.parcels > 0 and left > 0:
-                some = await self._broker.receive(view.shelf, min(left, view.parcels))
+                some = await self._broker.receive(view.shelf, left if all_ else min(left, view.parcels))
                 self._in.answered()
                 self._pending += some
                 left -= len(some)

