@@ -64,7 +64,7 @@ class S3Server:
         return f"s3://{BUCKET}/{prefix}?endpoint={self.endpoint}"
 
     def start(self) -> None:
-        """Up and answering, on the port that it had before. At first, another program may take one of its ports earlier:
+        """Up and answering, on the port that it had before. At first, another program may take one of its ports:
         then it has others."""
         tries = 1 if self._ports else _TRIES
         for left in reversed(range(tries)):
