@@ -12,7 +12,7 @@ from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.batch_codec import encode, raw
 from trotline.adapters.redis.layouts import MEMBER_FRONT_BYTES
-from trotline.adapters.redis.pool_members import member_field, unpack_member
+from trotline.adapters.redis.pool_members import member_field, unpack_member, unpack_resting
 from trotline.adapters.redis.scripts import plain_script
 from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.rules import proxy_ring
@@ -20,6 +20,8 @@ from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
 from trotline.testing.redis_server import DEBIAN
 
 NOW = 1_750_000_000.0
+LATER = 7
+"""Members that were added after the one that is looked at."""
 KNOWN = ("evidence", "share", "suspected_at", "blocked_at", "tested_since", "tested_blocked_at")
 HARNESS = """-- uses clock: now
 -- uses proxy_ring: proxy_ring
@@ -32,8 +34,11 @@ for _, case in ipairs(cmsgpack.unpack(ARGV[2])) do
   ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring[RING_TESTED_SINCE],
     ring[RING_TESTED_BLOCKED_AT], ring[RING_TESTED] = unpack(known, 2, 8)
   local place, lift = ring_rules.returned(member, ring, result, rules, retry_after, chance)
+  local last = member[MEMBER_ADDED] + LATER
+  local score, resting = ring_rules.pack_resting(member)
+  local again, same = ring_rules.pack_resting(ring_rules.unpack_resting(resting, tonumber(score), last))
   local found = {ring_rules.pack(member), place, lift, ring[RING_TESTED], ring_rules.better[state],
-    ring_rules.plain[state] and 1 or 0}
+    ring_rules.plain[state] and 1 or 0, score, resting, last, score == again and resting == same and 1 or 0}
   for _, field in ipairs({RING_EVIDENCE, RING_SHARE, RING_SUSPECTED_AT, RING_BLOCKED_AT, RING_TESTED_SINCE,
     RING_TESTED_BLOCKED_AT}) do
     found[#found + 1] = string.format("%.17g", ring[field])
@@ -80,20 +85,20 @@ Case = tuple[float, Identity, MemberResult, LaneRing, PoolRules, float, float]
 @lru_cache
 def harness() -> Any:
     client = Redis.from_url(server(DEBIAN).url)
-    return client.register_script(plain_script(HARNESS))
+    return client.register_script(plain_script(HARNESS.replace("LATER", str(LATER))))
 
 
-def packed(identity: Identity) -> bytes:
+def packed(identity: Identity, added: int = 0) -> bytes:
     due = round(identity.due * UNITS).to_bytes(5, "little")
     state = (identity.quality, identity.uses, identity.good, identity.strikes, identity.slow)
-    return member_field(identity.member) + bytes(4) + due + bytes(4) + bytes(state)
+    return member_field(identity.member) + added.to_bytes(4, "little") + due + bytes(state)
 
 
-def in_lua(given_cases: list[Case]) -> list[list[Any]]:
+def in_lua(given_cases: list[Case], added: int = 0) -> list[list[Any]]:
     sent = [
         (
             now,
-            raw(packed(identity)),
+            raw(packed(identity, added)),
             result.value,
             [ring.gap, *(getattr(ring, field) for field in KNOWN), raw(member_field(ring.tested))],
             msgspec.structs.astuple(rules),
@@ -115,15 +120,27 @@ def known_of(ring: LaneRing) -> list[bytes]:
 def test_any_visit_has_the_same_result_in_lua_and_in_python(given_cases: list[Case]) -> None:
     told = in_lua(given_cases)
 
-    for case, (kept, place, lift, tested, _, _, *known) in zip(given_cases, told, strict=True):
+    for case, (kept, place, lift, tested, _, _, _, _, _, _, *known) in zip(given_cases, told, strict=True):
         now, identity, result, ring, rules, retry_after, chance = case
         back = proxy_ring.returned(identity, ring, result, now, rules, retry_after=retry_after, chance=chance)
-        # A ban is kept in whole seconds.
-        expected = msgspec.structs.replace(back.identity, banned_at=ceil(back.identity.banned_at))
-        assert unpack_member(kept).identity == expected
+        assert unpack_member(kept).identity == msgspec.structs.replace(back.identity, banned_at=0.0)
         assert (place, lift) == (back.place, back.lift)
         assert tested == member_field(back.ring.tested)
         assert known == known_of(back.ring)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(cases, min_size=1, max_size=20), st.one_of(st.integers(1, 100), st.integers(2**24 - 10, 2**32 - 10)))
+def test_a_member_that_rests_comes_back_as_it_was(given_cases: list[Case], added: int) -> None:
+    for case, answer in zip(given_cases, in_lua(given_cases, added), strict=True):
+        now, identity, result, ring, rules, retry_after, chance = case
+        score, resting, last, is_same_again = answer[6:10]
+        back = proxy_ring.returned(identity, ring, result, now, rules, retry_after=retry_after, chance=chance)
+        kept = unpack_resting(resting, int(score), last)
+        # A ban is kept in whole seconds.
+        assert kept.identity == msgspec.structs.replace(back.identity, banned_at=ceil(back.identity.banned_at))
+        assert kept.added == added
+        assert is_same_again == 1
 
 
 @settings(max_examples=150, deadline=None)

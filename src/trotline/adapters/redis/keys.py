@@ -108,6 +108,11 @@ def rings_of(prefix: str) -> str:
     return f"{prefix[: prefix.index('}') + 2]}rings"
 
 
+def evidence(shard: int) -> str:
+    """What is known of blocks by sites, by lane."""
+    return f"{part(shard)}evidence"
+
+
 def ring(shard: int, lane: str) -> str:
     return f"{part(shard)}ring:{lane}"
 

@@ -289,24 +289,34 @@ CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
 """One job's claim on a lane: its number, its visits there, when it was served last (or first requested a start), since
 when it waits for a start (0: it does not; FOREVER: until a place is released), and its bounds. Flat."""
 
-MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES", "SLOW")
-"""A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
-MEMBER_FORM = "<c6I4I5I4BBBBB"
-MEMBER_BYTES = 24
-MEMBER_ID_BYTES, MEMBER_FRONT_BYTES = 6, 15
-"""ID; and ID, ADDED and DUE. What follows them is its state."""
-MEMBER_PARTS_FORM = "<c10I5c9"
+MEMBER = ("ID", "ADDED", "DUE", "QUALITY", "USES", "GOOD", "STRIKES", "SLOW", "BANNED_AT")
+"""A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool. BANNED_AT is kept
+of members that rest only: the others are in no quarantine."""
+MEMBER_FORM = "<c6I4I5BBBBB"
+MEMBER_BYTES = 20
+MEMBER_ID_BYTES, MEMBER_NAME_BYTES, MEMBER_FRONT_BYTES = 6, 10, 15
+"""ID; ID and ADDED; and with DUE. What follows them is its state."""
+MEMBER_PARTS_FORM = "<c10I5c5"
 """ID and ADDED, DUE, and the state."""
-MEMBER_STATE_FORM = "<I5c9"
+MEMBER_STATE_FORM = "<I5c5"
 """DUE and the state."""
+RESTING_FORM = "<c6I3I3BB"
+"""A member that rests: ID, the last 24 bits of ADDED and of BANNED_AT, USES, and quality * 4 + good. A text of 14 bytes
+takes 16 of memory, one of 15 takes 32."""
+RESTING_NUMBERS = 2**24
+RESTING_SCALE = 4096
+"""Its score is DUE, in units, times this, and strikes * 256 + slow."""
 RING = (
-    "DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "GAP", "GAP_AT", "FIRST_REST", "CHANGES",
-    "TESTED_SINCE", "TESTED_BLOCKED_AT", "TESTED",
+    "DEALT", "CHANGES", "FIRST_REST", "GAP", "GAP_AT",
+    "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "TESTED_SINCE", "TESTED_BLOCKED_AT", "TESTED",
 )  # fmt: skip
 """A lane's ring (LaneRing in rules/proxy_ring.py). DEALT: the number of the last member that it was dealt. FIRST_REST:
 when the first of its resting members is due, 0 if none rests. CHANGES: of the pool, as far as the ring has followed
-them. TESTED: six bytes, zeros if no member is."""
-PACKED_RING = struct.Struct("<IdddddddIdd6s")
+them. TESTED: six bytes, zeros if no member is. Up to GAP_AT in one string, and the rest, of few lanes, in another."""
+PACKED_RING = struct.Struct("<IIddd")
+PACKED_EVIDENCE = struct.Struct("<dddddd6s")
+DEALT_TOGETHER = 16
+"""Members of a pool whose ids are kept in one string, in the order of their numbers."""
 SET_ASIDE = 255
 """In place of a member's uses: it rests because it was removed from the pool."""
 PACKED_RULES = struct.Struct("<ddIddIIdd")

@@ -1,10 +1,20 @@
 """Members of proxy pools as the scripts keep them (lua/helpers/pool_members.lua)."""
 
+from collections.abc import Iterable, Iterator
+from math import ceil
 from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.adapters.redis.layouts import MEMBER_BYTES, PACKED_RING, PACKED_RULES
+from trotline.adapters.redis.layouts import (
+    MEMBER_BYTES,
+    MEMBER_NAME_BYTES,
+    PACKED_EVIDENCE,
+    PACKED_RING,
+    PACKED_RULES,
+    RESTING_NUMBERS,
+    RESTING_SCALE,
+)
 from trotline.adapters.redis.task_codec import unwrap
 from trotline.model.lease import Lease
 from trotline.model.proxy_pool import VIA, PoolRules
@@ -12,8 +22,6 @@ from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
 
 _VIA = VIA.encode()
 _ID = 6
-_FRONT = _ID + 1
-"""Bytes in front of a task that goes out through a member: the member, and whether the site blocks us."""
 
 
 def member_field(member: int) -> bytes:
@@ -43,10 +51,12 @@ def split_members(reply: list[Any], at: int) -> dict[int, tuple[int, bool]]:
         name, count = reply[at : at + 2]
         at += 2
         if _VIA in name:
-            for place in range(at + 1, at + 2 * count, 2):
-                blob = reply[place]
-                members[place] = member_of(blob[:_ID]), blob[_ID:_FRONT] == b"1"
-                reply[place] = blob[_FRONT:]
+            # Each with its number; one byte more if the site blocks us.
+            packed = reply.pop(at)
+            blocked = len(packed) > count * MEMBER_NAME_BYTES
+            for number in range(count):
+                start = number * MEMBER_NAME_BYTES
+                members[at + 1 + 2 * number] = member_of(packed[start : start + _ID]), blocked
         at += 2 * count
     return members
 
@@ -82,13 +92,12 @@ class KeptMember(NamedTuple):
 def unpack_member(packed: bytes) -> KeptMember:
     if len(packed) != MEMBER_BYTES:
         raise ValueError(f"{len(packed)} bytes are not a member of a proxy pool")
-    quality, uses, good, strikes, slow = packed[19:]
+    quality, uses, good, strikes, slow = packed[15:]
     return KeptMember(
         int.from_bytes(packed[6:10], "little"),
         Identity(
             member=member_of(packed[:6]),
             due=int.from_bytes(packed[10:15], "little") / UNITS,
-            banned_at=int.from_bytes(packed[15:19], "little"),
             quality=quality,
             uses=uses,
             good=good,
@@ -98,8 +107,40 @@ def unpack_member(packed: bytes) -> KeptMember:
     )
 
 
-def unpack_ring(packed: bytes) -> LaneRing:
-    dealt, evidence, share, suspected_at, blocked_at, gap, gap_at, *_ = PACKED_RING.unpack(packed)
+def unpack_members(strings: Iterable[bytes]) -> Iterator[KeptMember]:
+    """The members of a ring: several in a string."""
+    for packed in strings:
+        for start in range(0, len(packed), MEMBER_BYTES):
+            yield unpack_member(packed[start : start + MEMBER_BYTES])
+
+
+def unpack_resting(packed: bytes, score: int, last: int) -> KeptMember:
+    """`last`: the number of the member that was added to the pool last."""
+    units, state = divmod(score, RESTING_SCALE)
+    banned = int.from_bytes(packed[9:12], "little")
+    return KeptMember(
+        _latest_with(int.from_bytes(packed[6:9], "little"), last),
+        Identity(
+            member=member_of(packed[:6]),
+            due=units / UNITS,
+            banned_at=_latest_with(banned, ceil(units / UNITS)) if banned else 0.0,
+            quality=packed[13] // 4,
+            uses=packed[12],
+            good=packed[13] % 4,
+            strikes=state // 256,
+            slow=state % 256,
+        ),
+    )
+
+
+def _latest_with(bits: int, upto: int) -> int:
+    return upto - (upto - bits) % RESTING_NUMBERS
+
+
+def unpack_ring(packed: bytes, known: bytes | None = None) -> LaneRing:
+    """`known`: its evidence, if there is any."""
+    dealt, _, _, gap, gap_at = PACKED_RING.unpack(packed)
+    evidence, share, suspected_at, blocked_at, *_ = PACKED_EVIDENCE.unpack(known or bytes(PACKED_EVIDENCE.size))
     return LaneRing(
         dealt=dealt,
         evidence=evidence,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.flat_pairs import pairs
+from trotline.adapters.redis.flat_pairs import pairs, scored
 from trotline.adapters.redis.job_shards import shard_of_name
 from trotline.adapters.redis.layouts import PACKED_RULES
 from trotline.adapters.redis.pool_members import (
@@ -16,6 +16,8 @@ from trotline.adapters.redis.pool_members import (
     open_lease,
     pack_rules,
     unpack_member,
+    unpack_members,
+    unpack_resting,
     unpack_ring,
     unpack_rules,
 )
@@ -156,10 +158,9 @@ class RedisProxyPools:
     async def _lane(
         self, shard: int, lane: str, packed: bytes, numbers: Mapping[int, int], now: Moment
     ) -> LanePoolView:
-        ring = unpack_ring(packed)
+        ring = unpack_ring(packed, await self._server.ask("HGET", keys.evidence(shard), lane))
         numbers = _of_lane(lane, numbers)
-        waiting = await self._identities(keys.ring(shard, lane), "LRANGE", numbers)
-        resting = await self._identities(keys.resting(shard, lane), "ZRANGE", numbers)
+        waiting, resting = await self._waiting(shard, lane, numbers), await self._resting(shard, lane, numbers)
         dealt = sum(1 for number in numbers.values() if number <= ring.dealt)
         in_flight = max(0, dealt - len(waiting) - len(resting))
         dues = [identity.due for identity in (*waiting, *resting)]
@@ -179,10 +180,15 @@ class RedisProxyPools:
         found = pairs(await self._server.ask("HGETALL", keys.pool_members(shard, pool)))
         return {member_of(field): int.from_bytes(value[:4], "little") for field, value in found}
 
-    async def _identities(self, key: str, command: str, numbers: Mapping[int, int]) -> list[Identity]:
-        """Those that are in the pool."""
-        kept = map(unpack_member, await self._server.ask(command, key, 0, -1))
+    async def _waiting(self, shard: int, lane: str, numbers: Mapping[int, int]) -> list[Identity]:
+        kept = unpack_members(await self._server.ask("LRANGE", keys.ring(shard, lane), 0, -1))
         return [each.identity for each in kept if numbers.get(each.identity.member) == each.added]
+
+    async def _resting(self, shard: int, lane: str, numbers: Mapping[int, int]) -> list[Identity]:
+        kept = scored(await self._server.ask("ZRANGE", keys.resting(shard, lane), 0, -1, "WITHSCORES"))
+        last = max(numbers.values(), default=0)
+        found = (unpack_resting(packed, score, last) for packed, score in kept)
+        return [each.identity for each in found if numbers.get(each.identity.member) == each.added]
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:
         now = await self._server.now()
@@ -192,8 +198,8 @@ class RedisProxyPools:
             # Those that are out first: one that comes back meanwhile is then shown where it is.
             for identity in await self._out(shard, lane, numbers):
                 views[identity.member] = _view(lane, identity, in_flight=True)
-            for key, command in ((keys.ring(shard, lane), "LRANGE"), (keys.resting(shard, lane), "ZRANGE")):
-                for identity in await self._identities(key, command, numbers):
+            for found in (self._waiting, self._resting):
+                for identity in await found(shard, lane, numbers):
                     views[identity.member] = _view(lane, identity, now)
         return sorted(views.values(), key=lambda view: (-view.rests_for, view.member))
 

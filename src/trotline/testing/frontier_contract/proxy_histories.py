@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from trotline.model.lease import Lease, Settled
+from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done, Retry, Snooze
 from trotline.model.proxy_pool import MemberResult, lane_of
 from trotline.model.time import Moment, Seconds
@@ -15,6 +15,7 @@ from trotline.testing.frontier_contract.pool_bench import (
     BLOCKED,
     FAULT,
     GOOD,
+    NEWS,
     POOL,
     REST,
     THROTTLED,
@@ -58,6 +59,7 @@ class History:
         acts: list[Callable[[], Coroutine[Any, Any, None]]] = [
             *[self.lease] * 6,
             *[self.settle] * 6,
+            self.settle_together,
             self.settle_late,
             self.leave,
             self.forget,
@@ -123,6 +125,16 @@ class History:
         if any(view.site_blocked for view in await self.pools.lanes(POOL) if view.lane == place[0]):
             # These bans are lifted by the next good answer.
             self.pardon(place[0])
+
+    async def settle_together(self) -> None:
+        """All pages of a worker are good."""
+        worker = self.chance.choice(self.workers)
+        places = [place for place, (holder, _) in self.live.items() if holder == worker]
+        held = [self.live[place][1] for place in places]
+        good = [Settlement(lease, Done(), news=NEWS[GOOD], member=GOOD) for lease in held]
+        assert await self.client.settle(worker, good) == [Settled.OK] * len(held)
+        for place in places:
+            self.end(place)
 
     def pardon(self, lane: str, member: int | None = None) -> None:
         for place in [each for each in self.banned if each[0] == lane and member in (None, each[1])]:

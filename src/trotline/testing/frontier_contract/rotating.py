@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from trotline.model.lease import Lease
+from trotline.model.lease import Lease, Settlement
+from trotline.model.outcome import Done
 from trotline.model.proxy_pool import Pool, PoolMember, PoolRules
 from trotline.testing.frontier_contract.bench import (
     Bench,
@@ -10,6 +11,8 @@ from trotline.testing.frontier_contract.bench import (
 )
 from trotline.testing.frontier_contract.pool_bench import (
     BLOCKED,
+    GOOD,
+    NEWS,
     POOL,
     assert_apart,
     give,
@@ -39,6 +42,39 @@ class RotationPromises:
 
         assert one_by_one == dict.fromkeys(range(1, 8), 5)
         assert set(together.values()) <= {5, 6, 7}, f"six turns each are even: {together}"
+
+    async def test_r7_turns_are_equal_however_many_go_out_and_come_back_together(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(*range(1, 41)))
+        await frontier.put(through(400))
+        turns: Counter[int] = Counter()
+
+        for limit in (1, 20, 3, 16, 1, 40, 7, 1, 17, 2, 33, 40, 5, 1, 13, 40, 40):
+            leases = await take(frontier, limit=limit)
+            assert len(leases) == limit
+            assert len(set(members_of(leases))) == limit, "one visit at a time goes through a member"
+            turns.update(members_of(leases))
+            await frontier.settle("w", [Settlement(each, Done(), news=NEWS[GOOD], member=GOOD) for each in leases])
+            assert max(turns.values()) - min(turns[member] for member in range(1, 41)) <= 1
+            bench.jump(1.0)
+
+    async def test_r2_lanes_that_are_served_twice_in_a_lease_get_other_members(self, bench: Bench) -> None:
+        """One lane has less than its part of the lease, so the others get more of it."""
+        frontier = await bench.open()
+        await register(bench, pool_with(*range(1, 41)))
+        hosts = ("one.example", "two.example", "short.example")
+        for host in hosts:
+            await frontier.put(through(1, host=host))
+            await visit(frontier, host=host)
+        bench.jump(1.0)
+        for host, count in zip(hosts, (30, 30, 2), strict=True):
+            await frontier.put(through(count, host=host)[1:])
+
+        leases = await take(frontier, limit=24)
+
+        out = Counter((lease.task.lane, lease.member) for lease in leases)
+        assert len(leases) == 24
+        assert set(out.values()) == {1}
 
     async def test_r7_hold_keeps_a_member_for_some_visits_in_a_row(self, bench: Bench) -> None:
         frontier = await bench.open()

@@ -10,6 +10,7 @@
 -- uses job_books: unpack_ S book many
 -- uses other_jobs: this_job
 -- uses lane_pool: pool_of
+-- uses proxy_ring: proxy_ring
 -- uses lane_sharing: let_go
 -- uses shared_lanes: SHARED
 -- uses job_lanes: read_lane
@@ -25,25 +26,30 @@ local function is_used(name)
 end
 
 -- The shared part of a damaged lane is opened anew, and counts no visits: so they are counted here, too.
-local function all_are_back(name, length, resting)
+local function all_are_back(name, waiting, resting)
   local packed = call("HGET", S .. "rings", name)
   if not packed or #packed ~= RING_BYTES then return true end
   local dealt = unpack_(RING_FORM, packed)
-  return call("ZCOUNT", S .. "added:" .. pool_of(name), "-inf", dealt) <= length + resting
+  return call("ZCOUNT", S .. "added:" .. pool_of(name), "-inf", dealt) <= waiting + resting
 end
 
-local function all_are_due(name, length)
+-- How many members of the ring are due, if all are; nil: one is not, or rests.
+local function due_members(name, length)
+  local count = 0
   local _, last = unpack(call("ZREVRANGE", S .. "resting:" .. name, 0, 0, "WITHSCORES"), 1, 2)
-  if last and tonumber(last) > now then return false end
+  if last and proxy_ring().due_of(tonumber(last)) > now then return nil end
   for from = 0, length - 1, AT_ONCE do
     local some = call("LRANGE", S .. "ring:" .. name, from, from + AT_ONCE - 1)
     for i = 1, #some do
       -- Another string was written by another program.
-      local due = #some[i] == MEMBER_BYTES and select(3, unpack_(MEMBER_FORM, some[i])) or 0
-      if due / UNITS > now then return false end
+      for at = 1, #some[i] % MEMBER_BYTES == 0 and #some[i] or 0, MEMBER_BYTES do
+        count = count + 1
+        if unpack_(MEMBER_STATE_FORM, some[i], at + MEMBER_NAME) / UNITS > now then return nil end
+      end
     end
   end
-  return true
+  looked = looked + count
+  return count
 end
 
 this_job.over = book.state == "cancelled" or (book.sealed and book.waiting + book.leased == 0)
@@ -52,11 +58,13 @@ for i = 2, #ARGV do
   local name = ARGV[i]
   local length, resting = call("LLEN", S .. "ring:" .. name), call("ZCARD", S .. "resting:" .. name)
   if looked > 0 and looked + length > MOST then break end
-  looked, done = looked + length, done + 1
-  if pool_of(name) and not is_used(name) and all_are_back(name, length, resting) and all_are_due(name, length) then
-    idle[#idle + 1] = name
-  end
+  looked, done = looked + 1, done + 1
+  local waiting = pool_of(name) and not is_used(name) and due_members(name, length)
+  if waiting and all_are_back(name, waiting, resting) then idle[#idle + 1] = name end
 end
 for i = 1, #idle do call("UNLINK", S .. "ring:" .. idle[i], S .. "resting:" .. idle[i]) end
-if #idle > 0 then many("HDEL", S .. "rings", idle) end
+if #idle > 0 then
+  many("HDEL", S .. "rings", idle)
+  many("HDEL", S .. "evidence", idle)
+end
 return done

@@ -26,6 +26,16 @@ for i = 6, 5 + removed do
   call("HDEL", S .. "faults:" .. pool, ARGV[i])
   if has_sessions then call("HDEL", S .. "sessions:" .. pool, ARGV[i]) end
 end
+-- Number of a block -> the members with its numbers.
+local blocks = {}
+local function deal_last(id)
+  local place = (last - 1) % DEALT_TOGETHER
+  local block = struct.pack("<I4", (last - 1 - place) / DEALT_TOGETHER)
+  local ids = blocks[block] or call("HGET", S .. "dealing:" .. pool, block) or ""
+  -- A block may have been deleted when all its members were.
+  blocks[block] = ids .. string.rep("\0", place * MEMBER_ID_BYTES - #ids) .. id
+end
+
 for i = 6 + removed, #ARGV, 2 do
   local known = call("HGET", S .. "pools:" .. pool, ARGV[i]) or call("HGET", S .. "removed:" .. pool, ARGV[i])
   are_alike = are_alike and tonumber(ARGV[i + 1]) == MOST_WEIGHT
@@ -33,11 +43,13 @@ for i = 6 + removed, #ARGV, 2 do
   if not number then
     last = last + 1
     number = last
+    deal_last(ARGV[i])
   end
   call("ZADD", S .. "added:" .. pool, number, ARGV[i])
   call("HDEL", S .. "removed:" .. pool, ARGV[i])
   call("HSET", S .. "pools:" .. pool, ARGV[i], struct.pack(KNOWN_FORM, number, tonumber(ARGV[i + 1])))
 end
+for block, ids in pairs(blocks) do call("HSET", S .. "dealing:" .. pool, block, ids) end
 call("HSET", KEYS[1], "rules", ARGV[3], "last", last, "alike", are_alike and "1" or "0")
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])
@@ -49,6 +61,11 @@ if call("HLEN", S .. "removed:" .. pool) > MOST_REMOVED then
   for i = 1, math.min(#old, 2 * WOKEN), 2 do
     call("HDEL", S .. "removed:" .. pool, old[i])
     call("ZREM", S .. "added:" .. pool, old[i])
+    local before = struct.unpack(KNOWN_FORM, old[i + 1]) - 1
+    local first = before - before % DEALT_TOGETHER
+    if call("ZCOUNT", S .. "added:" .. pool, first + 1, first + DEALT_TOGETHER) == 0 then
+      call("HDEL", S .. "dealing:" .. pool, struct.pack("<I4", first / DEALT_TOGETHER))
+    end
     call("HDEL", S .. "load:" .. pool, old[i])
     call("HDEL", S .. "locks:" .. pool, old[i])
   end

@@ -89,21 +89,14 @@ end
 
 load_needed()
 
--- The members that leases went out through, and the rings of their lanes.
-local function load_out()
-  local found, proxied, listed = {}, {}, {}
-  for i = 1, count do
-    local name = live[i]
-    if name and pool_of(name) then
-      found[i] = sub(parcels[i], -MEMBER_BYTES)
-      if not listed[name] then
-        listed[name] = true
-        proxied[#proxied + 1] = name
-      end
-    end
+-- The lanes with a proxy pool.
+local function load_proxied()
+  local proxied = {}
+  for name in pairs(lanes) do
+    if pool_of(name) then proxied[#proxied + 1] = name end
   end
-  if #proxied > 0 then members().read_rings(proxied) end
-  return found
+  if #proxied > 0 then members().read_evidence(proxied) end
+  return #proxied > 0
 end
 
 local function blob_of(i)
@@ -120,7 +113,7 @@ local function kind_for_lane(lane, kind, result)
   return kind and "refused"
 end
 
-local out = load_out()
+local is_proxied = load_proxied()
 local done, failed = 0, 0
 
 -- A lease that ended otherwise than well, or has more to tell, or went out through a member.
@@ -139,8 +132,9 @@ local function settle_more(i, lane, outcome, tallied, kind, result, took, more)
     end
   end
   local verdict = WITH_ROBOTS[kind] or kind
-  if out[i] then
-    members().come_back(lane[NAME], out[i], result or RESULT_UNUSED, rest, chance, more and more[MORE_LIFT])
+  if is_proxied and pool_of(lane[NAME]) then
+    local member = sub(parcels[i], -MEMBER_BYTES)
+    members().come_back(lane[NAME], member, result or RESULT_UNUSED, rest, chance, more and more[MORE_LIFT])
     verdict = kind_for_lane(lane, verdict, result or RESULT_UNUSED)
   end
   if verdict then learn(lane, verdict, took, rest, interval, chance, WITH_ROBOTS[kind]) end
@@ -149,6 +143,8 @@ end
 -- Leases of a lane, and those with the same counter, mostly come together: they are counted together.
 local function settle_all()
   local lane, runs, counter, times = nil, 0, 0, 0
+  local via, pool, group
+  if is_proxied then group = members() end
   for i = 1, count do
     local name = live[i]
     if name then
@@ -157,6 +153,8 @@ local function settle_all()
       if not lane or lane[NAME] ~= name then
         if lane then run(lane, -runs) end
         lane, runs = lanes[name], 0
+        via = is_proxied and pool_of(name)
+        pool = via and group.pool_named(via)
       end
       runs = runs + 1
       if outcome == END_DONE then
@@ -169,7 +167,8 @@ local function settle_all()
         if chained then chains().done(blob_of(i)) end
       end
       kind = texts[kind]
-      if outcome == END_DONE and kind == "ok" and more == 0 and not out[i] then
+      if outcome == END_DONE and kind == "ok" and more == 0
+        and (not via or (texts[result] == RESULT_GOOD and group.is_plainly_back(name, pool, parcels[i]))) then
         learn(lane, kind, took, 0, 0, 0, nil)
       else
         settle_more(i, lane, outcome, texts[tallied], kind, texts[result], took, mores[more])
@@ -194,7 +193,7 @@ if endeds > 0 then
     local _
     _, made = admit(names, children, chained, "s" .. this_call, mine, owners, live)
   end
-  if next(out) then load_lanes(members().served_sooner()) end
+  if is_proxied then load_lanes(members().served_sooner()) end
   write_lanes()
   close_books()
   call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)

@@ -5,7 +5,10 @@
 
 local find, sub = string.find, string.sub
 local HEX_DIGITS = 12
-local pools = {}
+-- What names say is kept from call to call: a name means the same in each. Up to so many of them.
+local MOST_NAMES_KEPT = 10000
+local pools = {} -- once
+local names_kept = 0 -- once
 
 -- Where the name of a lane has its last VIA; nil: direct connections.
 local function last_via(name)
@@ -27,7 +30,11 @@ function pool_of(name)
       local cut = find(pool, ACCOUNT, 1, true)
       if cut then pool = sub(pool, 1, cut - 1) end
     end
-    pools[name] = pool
+    if names_kept >= MOST_NAMES_KEPT then
+      for known in pairs(pools) do pools[known] = nil end
+      names_kept = 0
+    end
+    pools[name], names_kept = pool, names_kept + 1
   end
   return pool
 end

@@ -5,10 +5,13 @@
 --                         then members need not be looked up in the pool)
 --   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  the same, and
 --                         those that were removed -> number
+--   S dealing:POOL  hash  number of a block (4 bytes) -> the members with the numbers of that block, one after the other
 --   S registered    hash  pool -> version
---   S ring:LANE     list  members that may go out, the next one first (packed, see Member in layouts.py)
---   S resting:LANE  zset  members in quarantine, or due much later -> due
---   S rings         hash  lane -> what is known of its ring (Ring in layouts.py)
+--   S ring:LANE     list  members that may go out, the next one first (packed, see MEMBER in layouts.py); those that came
+--                         back together are one string
+--   S resting:LANE  zset  members in quarantine, or due much later -> due and more (RESTING_FORM in layouts.py)
+--   S rings         hash  lane -> what is known of its ring (RING in layouts.py)
+--   S evidence      hash  lane -> what is known of blocks by the site, where there is anything (RING, from EVIDENCE on)
 --   S faults:POOL   hash  member -> its own failures in a row, and until when it rests for all lanes
 --   S load:POOL     hash  member -> its next start, its visits, and its starts since a moment, in pools with limits per
 --                         member (LOAD_FORM)
@@ -21,8 +24,10 @@
 -- removed from the pool rests where it is met, and comes back if it is added again: then it has the same number. One with
 -- an unknown number is dropped.
 --
--- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read. A member
--- that goes out stays packed, unless the rules or the pool have something to say of it.
+-- Members that go to the tail of a ring are pushed together, as one string: at the end of the call, or before the ring is
+-- read. So a batch of visits through the members of a lane costs one pop and one push. A member that goes out stays packed,
+-- unless the rules or the pool have something to say of it. A good visit does not read the ring, and needs no more of the
+-- lane than whether there is evidence against its site.
 --
 -- uses clock: call now
 -- uses job_books: sub ceil max min pack_ unpack_ P S many
@@ -34,6 +39,8 @@
 
 -- Of one call and lane: members looked at beyond those wanted, members whose rest has ended, quarantines lifted.
 local LOOKS, COME_BACK, LIFTED = 32, 200, 500
+-- Members of one string of a ring.
+local MOST_TOGETHER = 16
 -- A member at its limit over all lanes is looked at again after this.
 local FULL_FOR = 0.2
 -- Of a generator of random numbers: scripts have none of their own, so one number comes with the call.
@@ -53,15 +60,24 @@ local function make()
   local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0, 0, 0)
 
   local ring_rules, members = proxy_ring(), {}
-  local pools, rings, changed
-  -- Lane -> packed members for the tail of its ring. Lanes to which members came back, and those in which one may go out
-  -- sooner than was known.
-  local tails, returned, sooner
+  local not_tested, better, plain = ring_rules.not_tested, ring_rules.better, ring_rules.plain
+  local new_rest, new_state = ring_rules.new_rest, sub(ring_rules.new_rest, MEMBER_FRONT - MEMBER_NAME + 1)
+  -- Counts as text: numbers are turned into text by each call.
+  local COUNTS = {}
+  for count = 1, MOST_TOGETHER do COUNTS[count] = tostring(count) end
+  -- Lane -> its ring, and packed: as it was read, or as it is after a lease that needed no more of it.
+  local pools, rings, packed_rings, changed, judged
+  -- Lane -> its packed evidence, false if there is none; nil: it was not read. Is there any of any lane?
+  local evidence, has_evidence
+  -- Lane -> packed members for the tail of its ring, the only one or a list. Lanes to which members came back (all of them do:
+  -- visits have ended), and those in which one may go out sooner than was known.
+  local tails, returned, all_return, sooner
   local luck_left
 
   -- A call begins: what the one before it knew is forgotten.
   function members.begin()
-    pools, rings, changed, tails, returned, sooner = {}, {}, {}, {}, {}, {}
+    pools, rings, packed_rings, changed, judged, tails, returned, sooner = {}, {}, {}, {}, {}, {}, {}, {}
+    evidence, has_evidence, all_return = {}, nil, false
     luck_left = tonumber(ARGV[CHANCE]) or 0
   end
 
@@ -70,7 +86,7 @@ local function make()
     return luck_left
   end
 
-  local function pool_named(name)
+  function members.pool_named(name)
     local pool = pools[name]
     if pool == nil then
       local packed, last, changes, alike =
@@ -83,33 +99,55 @@ local function make()
         -- None of these is negative. They need the load of each member.
         pool.limited = pool.accounts or pool.rules[RULE_MEMBER_INTERVAL] + pool.rules[RULE_MEMBER_CONCURRENCY]
           + pool.rules[RULE_MEMBER_USES] + pool.rules[RULE_REST_OF_DEAD] > 0
-        pool.alike, pool.cleared = alike == "1", {}
+        pool.alike, pool.cleared, pool.blocks = alike == "1", {}, {}
+        -- Its members need not be looked up in it. And none of them is held.
+        pool.plain = pool.alike and not pool.faulty and not pool.limited
+        pool.rotates = pool.rules[RULE_HOLD] == 1
+        -- The ring of most lanes that have had all of them.
+        pool.calm_ring = pack_(RING_FORM, pool.last, pool.changes, 0, 0, 0)
       end
       pools[name] = pool
     end
     return pool
   end
 
-  local function read_ring(packed)
-    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)}
-      or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ring_rules.not_tested}
-  end
+  local pool_named = members.pool_named
 
-  -- The rings of these lanes, read together.
-  function members.read_rings(names)
-    for from = 1, #names, 1000 do
-      local found = call("HMGET", S .. "rings", unpack(names, from, min(#names, from + 999)))
+  -- The evidence of these lanes, read together.
+  function members.read_evidence(names)
+    if has_evidence == nil then has_evidence = call("EXISTS", S .. "evidence") == 1 end
+    for from = 1, has_evidence and #names or 0, 1000 do
+      local found = call("HMGET", S .. "evidence", unpack(names, from, min(#names, from + 999)))
       for i = 1, #found do
-        local name = names[from + i - 1]
-        rings[name] = rings[name] or read_ring(found[i])
+        evidence[names[from + i - 1]] = found[i] and #found[i] == EVIDENCE_BYTES and found[i]
       end
     end
+  end
+
+  local function read_ring(name, packed)
+    local known = evidence[name]
+    if known == nil and has_evidence ~= false then
+      members.read_evidence({name})
+      known = evidence[name]
+    end
+    local dealt, changes, first_rest, gap, gap_at = 0, 0, 0, 0, 0
+    if packed and #packed == RING_BYTES then dealt, changes, first_rest, gap, gap_at = unpack_(RING_FORM, packed) end
+    if not known then return {dealt, changes, first_rest, gap, gap_at, 0, 0, 0, 0, 0, 0, not_tested} end
+    return {dealt, changes, first_rest, gap, gap_at, unpack_(EVIDENCE_FORM, known)}
+  end
+
+  -- The rings of up to 1,000 lanes as they were when the call began, packed, in the same order; `take` wants them.
+  function members.read_rings(names)
+    members.read_evidence(names)
+    return call("HMGET", S .. "rings", unpack(names, 1, #names))
   end
 
   function members.ring_of(name)
     local ring = rings[name]
     if not ring then
-      ring = read_ring(call("HGET", S .. "rings", name))
+      local packed = packed_rings[name]
+      if packed == nil then packed = call("HGET", S .. "rings", name) end
+      ring = read_ring(name, packed)
       rings[name] = ring
     end
     return ring
@@ -117,10 +155,19 @@ local function make()
 
   -- Does the site block all of them?
   function members.site_blocked(name)
-    return members.ring_of(name)[RING_BLOCKED_AT] > 0
+    return (rings[name] ~= nil or evidence[name] ~= false and has_evidence ~= false)
+      and members.ring_of(name)[RING_BLOCKED_AT] > 0
   end
 
   local function change(name) changed[name] = true end
+
+  -- The evidence against its site has changed.
+  local function judge(name) judged[name] = true end
+
+  local function has_no_evidence(ring)
+    return ring[RING_EVIDENCE] == 0 and ring[RING_SHARE] == 0 and ring[RING_SUSPECTED_AT] == 0
+      and ring[RING_BLOCKED_AT] == 0 and ring[RING_TESTED] == not_tested
+  end
 
   -- Can the lane be dealt members that it never had? Then it does not wait for one that is out.
   local function has_more(name)
@@ -129,11 +176,11 @@ local function make()
   end
 
   local function push_tail(name)
-    local tail, length = tails[name], 0
+    local tail = tails[name]
     if not tail then return end
     tails[name] = nil
-    for from = 1, #tail, 1000 do length = call("RPUSH", S .. "ring:" .. name, unpack(tail, from, min(#tail, from + 999))) end
-    if length == #tail and not has_more(name) then sooner[name] = true end
+    local length = call("RPUSH", S .. "ring:" .. name, type(tail) == "table" and table.concat(tail) or tail)
+    if length == 1 and not has_more(name) then sooner[name] = true end
   end
 
   local function push_tails()
@@ -142,29 +189,33 @@ local function make()
 
   local function put_at_tail(name, packed)
     local tail = tails[name]
-    if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+    if not tail then
+      tails[name] = packed
+    elseif type(tail) ~= "table" then
+      tails[name] = {tail, packed, nil, nil, nil, nil, nil, nil}
+    else
+      tail[#tail + 1] = packed
+      if #tail == MOST_TOGETHER then push_tail(name) end
+    end
   end
 
-  -- Those from a place on, as they were. A member is packed while the rules have nothing to say of it (is_plain).
-  local function put_at_head(name, some, from)
-    if from > #some then return end
-    local packed = {}
-    for i = #some, from, -1 do
-      packed[#packed + 1] = type(some[i]) == "string" and some[i] or ring_rules.pack(some[i])
+  -- Packed members, as they were.
+  local function put_at_head(name, packed)
+    local strings = {}
+    for from = #packed - (#packed - 1) % (MOST_TOGETHER * MEMBER_BYTES), 1, -MOST_TOGETHER * MEMBER_BYTES do
+      strings[#strings + 1] = sub(packed, from, from + MOST_TOGETHER * MEMBER_BYTES - 1)
     end
-    many("LPUSH", S .. "ring:" .. name, packed)
-    sooner[name] = true
+    many("LPUSH", S .. "ring:" .. name, strings)
   end
 
   local function put(name, ring, member, place)
-    local packed = ring_rules.pack(member)
     if place == PLACE_TAIL then
-      put_at_tail(name, packed)
+      put_at_tail(name, ring_rules.pack(member))
     elseif place == PLACE_HEAD then
-      call("LPUSH", S .. "ring:" .. name, packed)
+      call("LPUSH", S .. "ring:" .. name, ring_rules.pack(member))
       sooner[name] = true
     else
-      call("ZADD", S .. "resting:" .. name, string.format("%.2f", member[MEMBER_DUE]), packed)
+      call("ZADD", S .. "resting:" .. name, ring_rules.pack_resting(member))
       if ring[RING_FIRST_REST] == 0 or member[MEMBER_DUE] < ring[RING_FIRST_REST] then
         ring[RING_FIRST_REST], sooner[name] = member[MEMBER_DUE], true
         change(name)
@@ -183,64 +234,104 @@ local function make()
     local found = {}
     push_tails()
     for name in pairs(sooner) do
-      if returned[name] then found[#found + 1] = name end
+      if all_return or returned[name] then found[#found + 1] = name end
     end
     return found
   end
 
   local function look_for_first(name, ring)
     local _, first = unpack(call("ZRANGE", S .. "resting:" .. name, 0, 0, "WITHSCORES"), 1, 2)
-    ring[RING_FIRST_REST] = tonumber(first) or 0
+    ring[RING_FIRST_REST] = first and ring_rules.due_of(tonumber(first)) or 0
     change(name)
   end
 
   -- Members whose rest is over go to the tail of the ring.
-  local function end_rests(name, ring)
-    local due = call("ZRANGEBYSCORE", S .. "resting:" .. name, "-inf", now, "LIMIT", 0, COME_BACK)
-    if #due > 0 then call("ZREMRANGEBYRANK", S .. "resting:" .. name, 0, #due - 1) end
-    for i = 1, #due do
-      local member = ring_rules.unpack(due[i])
+  local function end_rests(name, pool, ring)
+    local key = S .. "resting:" .. name
+    local due = call("ZRANGEBYSCORE", key, "-inf", ring_rules.due_now(), "WITHSCORES", "LIMIT", 0, COME_BACK)
+    if #due > 0 then call("ZREMRANGEBYRANK", key, 0, #due / 2 - 1) end
+    for i = 1, #due, 2 do
+      local member = ring_rules.unpack_resting(due[i], tonumber(due[i + 1]), pool.last)
       member[MEMBER_BANNED_AT] = 0
       put(name, ring, member, PLACE_TAIL)
     end
     look_for_first(name, ring)
   end
 
-  local function deal(name, pool, ring, count)
-    local key = S .. "added:" .. pool.name
-    local account = pool.accounts and select(2, pool_parts(name))
-    change(name)
-    if account then
-      -- Only this one: in the pool, or to come.
-      local number, dealt_before = tonumber(call("ZSCORE", key, account)), ring[RING_DEALT]
-      ring[RING_DEALT] = pool.last
-      return number and number > dealt_before and {ring_rules.packed_new(account, number)} or {}
+  -- The members of a pool with the numbers of a block; false: none is left of them.
+  local function block_of(pool, block)
+    local ids = pool.blocks[block]
+    if ids == nil then
+      ids = call("HGET", S .. "dealing:" .. pool.name, pack_("<I4", block))
+      pool.blocks[block] = ids
     end
-    local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
-    local dealt = {}
-    for i = 1, #added, 2 do
-      local number = tonumber(added[i + 1])
-      dealt[#dealt + 1], ring[RING_DEALT] = ring_rules.packed_new(added[i], number), number
-    end
-    if #added == 0 then ring[RING_DEALT] = pool.last end
-    return dealt
+    return ids
   end
 
-  -- Packed. One that is held goes on; then those that the lane never had are dealt before others have their second turn.
+  -- Up to so many members that the lane never had (id and number), and the number of the last of them.
+  local function deal(name, pool, dealt, count)
+    local key = S .. "added:" .. pool.name
+    local account = pool.accounts and select(2, pool_parts(name))
+    if account then
+      -- Only this one: in the pool, or to come.
+      local number = tonumber(call("ZSCORE", key, account))
+      return {number and number > dealt and account .. pack_("<I4", number) or nil}, pool.last
+    end
+    local place = dealt % DEALT_TOGETHER
+    local ids = block_of(pool, (dealt - place) / DEALT_TOGETHER)
+    if not ids then
+      local _, number = unpack(call("ZRANGEBYSCORE", key, "(" .. dealt, "+inf", "WITHSCORES", "LIMIT", 0, 1), 1, 2)
+      dealt = number and tonumber(number) - 1 or pool.last
+      place = dealt % DEALT_TOGETHER
+      ids = number and block_of(pool, (dealt - place) / DEALT_TOGETHER) or ""
+    end
+    count = max(0, min(count, #ids / MEMBER_ID_BYTES - place))
+    local fronts = count == 1 and {nil} or {nil, nil, nil, nil, nil, nil, nil, nil}
+    for i = 1, count do
+      local at = (place + i - 1) * MEMBER_ID_BYTES + 1
+      fronts[i] = sub(ids, at, at + MEMBER_ID_BYTES - 1) .. pack_("<I4", dealt + i)
+    end
+    return fronts, count > 0 and dealt + count or pool.last
+  end
+
+  -- Only strings of whole members: another one was written by another program.
+  local function whole_ones(strings)
+    local whole = {}
+    for i = 1, #strings do
+      if #strings[i] % MEMBER_BYTES == 0 then whole[#whole + 1] = strings[i] end
+    end
+    return table.concat(whole)
+  end
+
+  -- From the head of a ring, at least so many if there are as many; "": it is empty.
+  local function pop_members(key, count)
+    local packed = call("LPOP", key) or ""
+    if #packed == count * MEMBER_BYTES then return packed end
+    local size = #packed / MEMBER_BYTES
+    if #packed % MEMBER_BYTES > 0 then size = 0 end
+    if packed == "" or size >= count then return packed end
+    -- The next ones are likely to be as large.
+    local strings = call("LPOP", key, COUNTS[ceil((count - size) / max(1, size))] or count - size) or {}
+    return whole_ones({packed, unpack(strings, 1, #strings)})
+  end
+
+  -- Up to so many, or some more, packed, and how many of them may be taken. One that is held goes on; then those that the
+  -- lane never had are dealt before others have their second turn.
   local function next_members(name, pool, ring, count)
     local key = S .. "ring:" .. name
     if tails[name] then push_tail(name) end
     if ring[RING_DEALT] < pool.last then
-      local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, 0)
-      if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
+      local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, "0")
+      if head and #head >= MEMBER_BYTES and ring_rules.unpack(head)[MEMBER_USES] > 0 then
         count = 1
       else
-        local dealt = deal(name, pool, ring, count)
-        if #dealt > 0 then return dealt end
+        local fronts
+        fronts, ring[RING_DEALT] = deal(name, pool, ring[RING_DEALT], count)
+        change(name)
+        if #fronts > 0 then return table.concat(fronts, new_rest) .. new_rest, count end
       end
     end
-    if count == 1 then return {call("LPOP", key) or nil} end
-    return call("LPOP", key, count) or {}
+    return pop_members(key, count), count
   end
 
   local function read_load(load)
@@ -290,11 +381,12 @@ local function make()
     ring[RING_CHANGES] = pool.changes
     change(name)
     local key, back = S .. "resting:" .. name, 0
-    for _, packed in ipairs(call("ZREVRANGE", key, 0, LIFTED - 1)) do
-      local member = ring_rules.unpack(packed)
+    local resting = call("ZREVRANGE", key, 0, LIFTED - 1, "WITHSCORES")
+    for i = 1, #resting, 2 do
+      local member = ring_rules.unpack_resting(resting[i], tonumber(resting[i + 1]), pool.last)
       local known = member[MEMBER_USES] == SET_ASIDE and call("HGET", S .. "pools:" .. pool.name, member[MEMBER_ID])
       if known and unpack_(KNOWN_FORM, known) == member[MEMBER_ADDED] then
-        call("ZREM", key, packed)
+        call("ZREM", key, resting[i])
         member[MEMBER_USES] = 0
         -- The interval that it had left is forgotten with its due time.
         member[MEMBER_DUE] = ring_rules.ceil_unit(now + ring_rules.wanted_interval(pool.rules, ring))
@@ -306,10 +398,9 @@ local function make()
   end
 
   -- What the pool knows of these members: their numbers and weights, faults, loads and locks; nil where that need not be known.
-  local function look_up(pool, some)
-    if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil, nil end
+  local function look_up(pool, packed)
     local ids = {}
-    for i = 1, #some do ids[i] = sub(some[i], 1, MEMBER_ID_BYTES) end
+    for at = 1, #packed, MEMBER_BYTES do ids[#ids + 1] = sub(packed, at, at + MEMBER_ID_BYTES - 1) end
     local function asked(is_needed, key)
       return is_needed and call("HMGET", S .. key .. pool.name, unpack(ids, 1, #ids)) or nil
     end
@@ -317,75 +408,124 @@ local function make()
       asked(pool.accounts, "locks:")
   end
 
-  -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
-  local function choose(name, pool, ring, some, latest, taken, passed)
-    local known, faults, loads, locks = look_up(pool, some)
-    local plain = not loads and ring_rules.plain
-    for i = 1, #some do
-      local packed = some[i]
-      local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
-      if plain and plain[state] and due / UNITS <= latest and not (faults and faults[i])
-        and (not known or known[i] == sub(packed, MEMBER_ID_BYTES + 1, MEMBER_STATE - 1) .. FULL_WEIGHT) then
+  -- Take so many members of the ring, or put them where they belong; `taken` gets three values for each: its id and number,
+  -- due time and state, or the member itself, false and false. How many were looked at, whether one is due too late, and so
+  -- those behind it, and those that lost their turn, if any.
+  local function choose(name, pool, packed, most, latest, taken, passed)
+    local known, faults, loads, locks
+    if not pool.plain then known, faults, loads, locks = look_up(pool, packed) end
+    local at, filled_at, i, upto = 1, #taken, 0, 3 * most
+    while at <= #packed do
+      if filled_at >= upto then
+        put_at_head(name, sub(packed, at))
+        return i, false, passed
+      end
+      local front, due, state = unpack_(MEMBER_PARTS_FORM, packed, at)
+      i = i + 1
+      if plain[state] and due / UNITS <= latest and (not known or known[i] == sub(front, MEMBER_ID_BYTES + 1) .. FULL_WEIGHT)
+        and not loads and not (faults and faults[i]) then
         -- Nearly all of them: nothing else has to be known.
-        taken[#taken + 1] = packed
+        taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + 3] = front, due, state
+        filled_at = filled_at + 3
       else
-        local member, weight, busy = ring_rules.unpack(packed), MOST_WEIGHT, nil
+        local member, weight, busy = ring_rules.unpack(packed, at), MOST_WEIGHT, nil
         local number = member[MEMBER_ADDED]
         if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
         if faults or loads then
           busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
         end
         if number ~= member[MEMBER_ADDED] then
-          set_aside(name, pool, ring, member)
+          set_aside(name, pool, members.ring_of(name), member)
         elseif busy then
           member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
-          put(name, ring, member, PLACE_RESTING)
+          put(name, members.ring_of(name), member, PLACE_RESTING)
         elseif member[MEMBER_DUE] > latest then
-          put_at_head(name, some, i)
-          return true
+          put_at_head(name, sub(packed, at))
+          return i, true, passed
         elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
+          passed = passed or {}
           passed[#passed + 1] = member
         else
-          taken[#taken + 1] = member
+          taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + 3] = member, false, false
+          filled_at = filled_at + 3
         end
       end
+      at = at + MEMBER_BYTES
     end
-    return false
+    return i, false, passed
   end
 
-  -- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
-  function members.take(name, wanted, latest, own_gap)
-    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
-    if not pool then return {} end
-    if (own_gap > 0 or ring[RING_GAP] > 0) and ring_rules.want_gap(ring, own_gap) then change(name) end
-    if ring[RING_CHANGES] ~= pool.changes then follow_changes(name, pool, ring) end
-    if ring[RING_FIRST_REST] > 0 and ring[RING_FIRST_REST] <= now then end_rests(name, ring) end
-    local taken, passed, looks, late = {}, {}, 0, false
-    while #taken < wanted and looks < wanted + LOOKS and not late do
-      local some = next_members(name, pool, ring, wanted - #taken)
-      if #some == 0 then break end
-      looks = looks + #some
-      late = choose(name, pool, ring, some, latest, taken, passed)
-    end
-    for i = 1, #passed do
-      -- A turn is lost to others only.
-      if #taken < wanted then
-        taken[#taken + 1] = passed[i]
-      else
-        put(name, ring, passed[i], ring_rules.pass_over(passed[i], ring_rules.wanted_interval(pool.rules, ring)))
+  -- For a lane of which no more of the ring has to be known: nothing has changed or come back, and nothing is known of its
+  -- site. How many were looked at, and what `choose` says more; 0 if it is not such a lane.
+  local function take_plainly(name, pool, ring, wanted, latest, own_gap, taken)
+    if not pool.plain or not pool.rotates or rings[name] or evidence[name] or tails[name] then return 0, false, nil end
+    if ring ~= pool.calm_ring or own_gap > 0 then
+      local dealt, changes, first_rest, gap, gap_at = 0, pool.changes, 0, 0, 0
+      if ring and #ring ~= RING_BYTES then return 0, false, nil end
+      if ring then dealt, changes, first_rest, gap, gap_at = unpack_(RING_FORM, ring) end
+      if changes ~= pool.changes or (first_rest > 0 and first_rest <= now) or gap ~= own_gap
+        or (gap > 0 and now >= gap_at + 1) then
+        return 0, false, nil
+      end
+      if dealt < pool.last then
+        local fronts
+        fronts, dealt = deal(name, pool, dealt, wanted)
+        for i = 1, #fronts do taken[3 * i - 2], taken[3 * i - 1], taken[3 * i] = fronts[i], 0, new_state end
+        packed_rings[name] = pack_(RING_FORM, dealt, changes, first_rest, gap, gap_at)
+        change(name)
+        return #fronts, false, nil
       end
     end
-    return taken
+    local packed = pop_members(S .. "ring:" .. name, wanted)
+    if packed == "" then return 0, false, nil end
+    return choose(name, pool, packed, wanted, latest, taken)
+  end
+
+  -- Up to so many members that may start until the latest moment, as `choose` gives them. They are out of the ring: `go_out`
+  -- or `put_back`. And the interval of the lane through one member. packed: its ring, from `read_rings`.
+  function members.take(name, wanted, latest, own_gap, packed)
+    local pool = pool_named(pool_of(name))
+    if not pool then return {}, 0 end
+    if changed[name] then packed = packed_rings[name] end
+    -- Room for those of a usual turn.
+    local taken = wanted == 1 and {nil, nil, nil} or {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+      nil, nil, nil, nil, nil, nil, nil, nil, nil}
+    local looks, late, passed = take_plainly(name, pool, packed, wanted, latest, own_gap, taken)
+    if #taken == 3 * wanted and not passed then return taken, max(pool.rules[RULE_INTERVAL], own_gap) end
+    if not changed[name] then packed_rings[name] = packed end
+    local ring = members.ring_of(name)
+    if (own_gap > 0 or ring[RING_GAP] > 0) and ring_rules.want_gap(ring, own_gap) then change(name) end
+    if ring[RING_CHANGES] ~= pool.changes then follow_changes(name, pool, ring) end
+    if ring[RING_FIRST_REST] > 0 and ring[RING_FIRST_REST] <= now then end_rests(name, pool, ring) end
+    while #taken < 3 * wanted and looks < wanted + LOOKS and not late do
+      local had = #taken / 3
+      local some, most = next_members(name, pool, ring, wanted - had)
+      if some == "" then break end
+      local looked
+      looked, late, passed = choose(name, pool, some, had + most, latest, taken, passed)
+      looks = looks + looked
+    end
+    local interval = ring_rules.wanted_interval(pool.rules, ring)
+    for i = 1, passed and #passed or 0 do
+      -- A turn is lost to others only.
+      local at = #taken
+      if at < 3 * wanted then
+        taken[at + 1], taken[at + 2], taken[at + 3] = passed[i], false, false
+      else
+        put(name, ring, passed[i], ring_rules.pass_over(passed[i], interval))
+      end
+    end
+    return taken, interval
   end
 
   -- Members that were taken and are not needed, as they were.
   function members.put_back(name, taken, from)
-    put_at_head(name, taken, from)
-  end
-
-  -- The interval of the lane through one member.
-  function members.interval_of(name)
-    return ring_rules.wanted_interval(pool_named(pool_of(name)).rules, members.ring_of(name))
+    local packed = {}
+    for at = 3 * from - 2, #taken, 3 do
+      local front, due, state = unpack(taken, at, at + 2)
+      packed[#packed + 1] = due and pack_(MEMBER_PARTS_FORM, front, due, state) or ring_rules.pack(front)
+    end
+    if #packed > 0 then put_at_head(name, table.concat(packed)) end
   end
 
   local function count_start(pool, member, start)
@@ -400,14 +540,9 @@ local function make()
     call("HSET", S .. "load:" .. pool.name, member[MEMBER_ID], load)
   end
 
-  -- The member goes out with this lease, at this moment or as soon as it is due: the start, and the member as it is kept
-  -- until it is back.
+  -- The member goes out with this lease, at this moment or as soon as it is due: the start, its id and number, and the
+  -- rest of what is kept of it until it is back.
   function members.go_out(name, member, start, wanted, token)
-    if type(member) == "string" then
-      local front, due, state = unpack_(MEMBER_PARTS_FORM, member)
-      if due / UNITS > start then start = due / UNITS end
-      return start, pack_(MEMBER_PARTS_FORM, front, ceil((start + wanted) * UNITS), state)
-    end
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
     member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
     if member.visits then
@@ -415,7 +550,8 @@ local function make()
       count_start(pool, member, start)
       if pool.accounts then account_locks().lock(pool.name, name, member[MEMBER_ID], token) end
     end
-    return start, ring_rules.pack(member)
+    local packed = ring_rules.pack(member)
+    return start, sub(packed, 1, MEMBER_NAME), sub(packed, MEMBER_NAME + 1)
   end
 
   local function clear_faults(pool)
@@ -431,7 +567,7 @@ local function make()
       local faults = unpack_(FAULTS_FORM, call("HGET", key, id) or NO_FAULTS)
       faults = min(MOST_FAULTS, faults + 1)
       call("HSET", key, id, pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
-      pool.faulty = true
+      pool.faulty, pool.plain = true, false
     elseif result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
       pool.cleared[#pool.cleared + 1] = id
     end
@@ -455,12 +591,12 @@ local function make()
 
   -- End the quarantines that are meant. How many.
   local function lift_where(name, ring, blocked_at, is_meant)
-    local key, count = S .. "resting:" .. name, 0
-    local resting = call("ZRANGE", key, 0, LIFTED - 1)
-    for i = 1, #resting do
-      local member = ring_rules.unpack(resting[i])
+    local key, pool, count = S .. "resting:" .. name, pool_named(pool_of(name)), 0
+    local resting = call("ZRANGE", key, 0, LIFTED - 1, "WITHSCORES")
+    for i = 1, #resting, 2 do
+      local member = ring_rules.unpack_resting(resting[i], tonumber(resting[i + 1]), pool.last)
       if member[MEMBER_BANNED_AT] > 0 and is_meant(member) then
-        ring_rules.lift(member, ring_rules.wanted_interval(pool_named(pool_of(name)).rules, ring), blocked_at)
+        ring_rules.lift(member, ring_rules.wanted_interval(pool.rules, ring), blocked_at)
         call("ZREM", key, resting[i])
         put(name, ring, member, PLACE_TAIL)
         count = count + 1
@@ -473,15 +609,16 @@ local function make()
   -- The first member that was banned in the block by the site goes out: are these bans over?
   local function test_a_ban(name, ring, since, blocked_at)
     local first
-    for _, packed in ipairs(call("ZRANGE", S .. "resting:" .. name, 0, LIFTED - 1)) do
-      local member = ring_rules.unpack(packed)
+    local resting = call("ZRANGE", S .. "resting:" .. name, 0, LIFTED - 1, "WITHSCORES")
+    for i = 1, #resting, 2 do
+      local member = ring_rules.unpack_resting(resting[i], tonumber(resting[i + 1]), 0)
       local at = member[MEMBER_BANNED_AT]
       if at > 0 and at >= since and (not first or at < first[MEMBER_BANNED_AT]) then first = member end
     end
     if not first then return end
     lift_where(name, ring, blocked_at, function(each) return each[MEMBER_ID] == first[MEMBER_ID] end)
     ring[RING_TESTED] = first[MEMBER_ID]
-    change(name)
+    judge(name)
   end
 
   -- The account is free: the first lane that waits for it need not wait for its next look. Where visits through one
@@ -491,11 +628,12 @@ local function make()
     if not name or call("EXISTS", prefix .. "job") == 0 then return end
     local key, ring = S .. "resting:" .. name, members.ring_of(name)
     local wanted = ring_rules.wanted_interval(pool.rules, ring)
-    for _, packed in ipairs(call("ZRANGEBYSCORE", key, now, "+inf", "LIMIT", 0, COME_BACK)) do
-      local member = ring_rules.unpack(packed)
+    local later = call("ZRANGEBYSCORE", key, "(" .. ring_rules.due_now(), "+inf", "WITHSCORES", "LIMIT", 0, COME_BACK)
+    for i = 1, #later, 2 do
+      local member = ring_rules.unpack_resting(later[i], tonumber(later[i + 1]), pool.last)
       if member[MEMBER_ID] == id and member[MEMBER_BANNED_AT] == 0 and member[MEMBER_USES] ~= SET_ASIDE
         and ring_rules.interval(member, wanted) == 0 then
-        call("ZREM", key, packed)
+        call("ZREM", key, later[i])
         member[MEMBER_DUE] = ring_rules.ceil_unit(now)
         put(name, ring, member, PLACE_HEAD)
         look_for_first(name, ring)
@@ -526,42 +664,52 @@ local function make()
   function members.write()
     push_tails()
     for name in pairs(sooner) do
-      if returned[name] then wake_others(name) end
+      if all_return or returned[name] then wake_others(name) end
     end
-    local packed = {}
+    local packed, known, unknown = {}, {}, {}
     for name in pairs(changed) do
       packed[#packed + 1] = name
-      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED))
+      packed[#packed + 1] = rings[name] and pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_GAP_AT)) or packed_rings[name]
+    end
+    for name in pairs(judged) do
+      if has_no_evidence(rings[name]) then
+        unknown[#unknown + 1] = name
+      else
+        known[#known + 1] = name
+        known[#known + 1] = pack_(EVIDENCE_FORM, unpack(rings[name], RING_EVIDENCE, RING_TESTED))
+      end
     end
     many("HSET", S .. "rings", packed)
+    many("HSET", S .. "evidence", known)
+    many("HDEL", S .. "evidence", unknown)
     for _, pool in pairs(pools) do
       if pool then clear_faults(pool) end
     end
-    changed, returned = {}, {}
+    changed, judged, returned, all_return = {}, {}, {}, false
   end
 
-  -- After a good visit most members go to the tail, and only their state may change. False if this one needs more.
-  local function is_plainly_back(name, pool, ring, packed)
-    if pool.limited or pool.rules[RULE_HOLD] ~= 1 or ring[RING_BLOCKED_AT] > 0
-      or ring[RING_TESTED] ~= ring_rules.not_tested then
-      return false
-    end
-    local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
-    local better = ring_rules.better[state]
-    if not better or due / UNITS > now + PARKED then return false end
-    if pool.faulty then count_fault(pool, sub(packed, 1, MEMBER_ID_BYTES), RESULT_GOOD) end
-    if ring_rules.weigh(ring, false) then change(name) end
-    put_at_tail(name, better == state and packed or sub(packed, 1, MEMBER_FRONT) .. better)
-    returned[name] = true
+  -- After a good visit most members go to the tail, and only their state may change. False if this one needs more. packed
+  -- ends with the member.
+  function members.is_plainly_back(name, pool, packed)
+    if not pool or pool.limited or not pool.rotates then return false end
+    local ring = rings[name] or evidence[name] and members.ring_of(name)
+    if ring and (ring[RING_BLOCKED_AT] > 0 or ring[RING_TESTED] ~= not_tested) then return false end
+    local due, state = unpack_(MEMBER_STATE_FORM, packed, #packed - MEMBER_BYTES + MEMBER_NAME + 1)
+    local after = better[state]
+    if not after or due / UNITS > now + PARKED then return false end
+    if pool.faulty then count_fault(pool, sub(packed, -MEMBER_BYTES, -MEMBER_BYTES + MEMBER_ID_BYTES - 1), RESULT_GOOD) end
+    if ring and ring_rules.weigh(ring, false) then judge(name) end
+    put_at_tail(name, sub(packed, -MEMBER_BYTES, -MEMBER_BYTES + MEMBER_FRONT - 1) .. after)
+    all_return = true
     return true
   end
 
   -- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
   -- fault.
   function members.come_back(name, packed, result, retry_after, luck, lifts)
-    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
-    if not pool or (result == RESULT_GOOD and not lifts and is_plainly_back(name, pool, ring, packed)) then return end
-    local member = ring_rules.unpack(packed)
+    local pool = pool_named(pool_of(name))
+    if not pool or (result == RESULT_GOOD and not lifts and members.is_plainly_back(name, pool, packed)) then return end
+    local ring, member = members.ring_of(name), ring_rules.unpack(packed)
     if pool.faulty or result == RESULT_FAULT then count_fault(pool, member[MEMBER_ID], result) end
     if pool.limited and not pool.accounts then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
@@ -569,7 +717,7 @@ local function make()
     local place, lifts_bans = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)
     if ring[RING_EVIDENCE] ~= evidence or ring[RING_SHARE] ~= share or ring[RING_SUSPECTED_AT] ~= suspected_at
       or ring[RING_BLOCKED_AT] ~= blocked_at or ring[RING_TESTED] ~= tested then
-      change(name)
+      judge(name)
     end
     put(name, ring, member, place)
     returned[name] = true
@@ -593,8 +741,8 @@ local function make()
     if not pool then return nil end
     if ring[RING_DEALT] < pool.last or ring[RING_CHANGES] ~= pool.changes then return 0 end
     push_tail(name)
-    local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
-    if head then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end
+    local head, free = call("LINDEX", S .. "ring:" .. name, "0"), nil
+    if head and #head >= MEMBER_BYTES then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end
     if ring[RING_FIRST_REST] > 0 then free = min(free or ring[RING_FIRST_REST], ring[RING_FIRST_REST]) end
     return free
   end

@@ -14,20 +14,56 @@ local function make()
 
   local ring_rules = {not_tested = string.rep("\0", 6)}
 
+  -- One that is in no quarantine.
   function ring_rules.pack(member)
     return packed_as(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
-      ceil(member[MEMBER_BANNED_AT]), member[MEMBER_QUALITY], member[MEMBER_USES], member[MEMBER_GOOD],
-      member[MEMBER_STRIKES], member[MEMBER_SLOW])
+      member[MEMBER_QUALITY], member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES], member[MEMBER_SLOW])
   end
 
-  function ring_rules.unpack(packed)
-    local member = {unpacked(MEMBER_FORM, packed)}
-    member[MEMBER_DUE] = member[MEMBER_DUE] / UNITS
+  -- at: where it begins.
+  function ring_rules.unpack(packed, at)
+    local member = {unpacked(MEMBER_FORM, packed, at or 1)}
+    member[MEMBER_DUE], member[MEMBER_BANNED_AT] = member[MEMBER_DUE] / UNITS, 0
     return member
   end
 
-  function ring_rules.packed_new(member, added)
-    return packed_as(MEMBER_FORM, member, added, 0, 0, NEW_QUALITY, 0, 0, 0, 0)
+  -- What a new member has behind its number.
+  ring_rules.new_rest = packed_as("<I5BBBBB", 0, NEW_QUALITY, 0, 0, 0, 0)
+
+  -- A member that rests: its score, as text, and its value in the sorted set.
+  function ring_rules.pack_resting(member)
+    local banned = ceil(member[MEMBER_BANNED_AT]) % RESTING_NUMBERS
+    -- 0 stands for none.
+    if banned == 0 and member[MEMBER_BANNED_AT] > 0 then banned = 1 end
+    local score = floor(member[MEMBER_DUE] * UNITS + 0.5) * RESTING_SCALE + member[MEMBER_STRIKES] * 256 + member[MEMBER_SLOW]
+    return string.format("%.0f", score), packed_as(RESTING_FORM, member[MEMBER_ID], member[MEMBER_ADDED] % RESTING_NUMBERS,
+      banned, member[MEMBER_USES], member[MEMBER_QUALITY] * 4 + member[MEMBER_GOOD])
+  end
+
+  -- The latest moment whose last bits are these.
+  local function latest_with(bits, upto)
+    return upto - (upto - bits) % RESTING_NUMBERS
+  end
+
+  -- last: the number of the member that was added to the pool last.
+  function ring_rules.unpack_resting(packed, score, last)
+    local id, added, banned, uses, known = unpacked(RESTING_FORM, packed)
+    local units = floor(score / RESTING_SCALE)
+    local state, due = score - units * RESTING_SCALE, units / UNITS
+    return {id, latest_with(added, last), due, floor(known / 4), uses, known % 4, floor(state / 256), state % 256,
+      banned > 0 and latest_with(banned, ceil(due)) or 0}
+  end
+
+  function ring_rules.due_of(score)
+    return floor(score / RESTING_SCALE) / UNITS
+  end
+
+  -- The score up to which members are due now.
+  function ring_rules.due_now()
+    local units = floor(now * UNITS)
+    -- The product may be a little less than it should be.
+    if (units + 1) / UNITS <= now then units = units + 1 end
+    return string.format("%.0f", (units + 1) * RESTING_SCALE - 1)
   end
 
   function ring_rules.ceil_unit(moment)

@@ -28,9 +28,13 @@ local lines, later = {}, {}
 -- The lane joins the line of its pool at this level, when the call ends.
 function join_line(level, name, entry)
   local pool = pool_of(name)
-  local key = pool and pool .. ":" .. level or level
-  local line = lines[key]
-  if line then line[#line + 1] = entry else lines[key] = {entry, level = level, pool = pool} end
+  local by_level = lines[pool]
+  if not by_level then
+    by_level = {}
+    lines[pool] = by_level
+  end
+  local line = by_level[level]
+  if line then line[#line + 1] = entry else by_level[level] = {entry} end
 end
 
 -- What lanes were popped from a line just now, and the level of that line.
@@ -200,17 +204,21 @@ function line_up_touched(lane)
   line_up(lane, lane[FREED] and pool_of(lane[NAME]) and members().is_sooner(lane[NAME]))
 end
 
+local function write_line(pool, level, line)
+  local length = 0
+  for from = 1, #line, 1000 do
+    length = call("RPUSH", line_key(level, pool), unpack(line, from, min(#line, from + 999)))
+  end
+  if length == #line then
+    call("ZADD", levels_key(pool), level, level)
+    if pool then call("SADD", P .. "pools", pool) end
+  end
+  woke = true
+end
+
 function write_lines()
-  for _, line in pairs(lines) do
-    local length = 0
-    for from = 1, #line, 1000 do
-      length = call("RPUSH", line_key(line.level, line.pool), unpack(line, from, min(#line, from + 999)))
-    end
-    if length == #line then
-      call("ZADD", levels_key(line.pool), line.level, line.level)
-      if line.pool then call("SADD", P .. "pools", line.pool) end
-    end
-    woke = true
+  for pool, by_level in pairs(lines) do
+    for level, line in pairs(by_level) do write_line(pool, level, line) end
   end
   lines = {}
   if #later > 0 then

@@ -33,36 +33,66 @@ high_water = HIGH_WATER
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
 local together = limit >= LARGE and HORIZON or TOGETHER
 
-local function hand_out(lane, level, blobs, start, taken)
-  local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
-  local token = (book.leases + served) * shards + shard
-  reply[at + 1], reply[at + 2] = lane[NAME], count
-  at = at + 2
-  local group, name, wanted, blocked
-  if taken then
-    group, name = members(), lane[NAME]
-    wanted, blocked = group.interval_of(name), group.site_blocked(name) and "1" or "0"
-  end
-  if not taken then add_starts(token + shards, count, start, interval) end
+-- The next start.
+local function hand_out_directly(lane, head, token, blobs, start)
+  local interval, at, count = lane[INTERVAL], #reply, #blobs
+  add_starts(token + shards, count, start, interval)
   for i = 1, count do
-    local blob = blobs[i]
-    local given, packed = blob, ""
+    local blob, place = blobs[i], 2 * (served + i)
     token = token + shards
-    local field = pack_(TOKEN_FORM, token)
-    if taken then
-      -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
-      start, packed = group.go_out(name, taken[i], start, wanted, field)
-      given = sub(packed, 1, MEMBER_ID_BYTES) .. blocked .. blob
-      add_starts(token, 1, start, 0)
-    end
     -- Whole microseconds: a reply has no fractions.
-    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given
+    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
     at = at + 2
-    held[2 * (served + i) - 1], held[2 * (served + i)] = field, head .. blob .. packed
+    held[place - 1], held[place] = pack_(TOKEN_FORM, token), head .. blob
     start = start + interval
   end
+  return start
+end
+
+-- The same through members of a proxy pool (`take` in pool_members.lua). The worker gets them in front of the tasks.
+local function hand_out_through(lane, head, token, blobs, start, taken, wanted)
+  local group, name, interval, at, count = members(), lane[NAME], lane[INTERVAL], #reply + 1, #blobs
+  local first_token, first, is_even, members_at, fronts = token + shards, start, true, at, ""
+  reply[members_at] = fronts
+  for i = 1, count do
+    local blob, place = blobs[i], 2 * (served + i)
+    local front, due, rest = taken[3 * i - 2], taken[3 * i - 1], taken[3 * i]
+    token = token + shards
+    local field, before = pack_(TOKEN_FORM, token), start
+    if due then
+      if due / UNITS > start then start = due / UNITS end
+      held[place] = head .. blob .. front .. pack_("<I5", ceil((start + wanted) * UNITS)) .. rest
+    else
+      start, front, rest = group.go_out(name, front, start, wanted, field)
+      held[place] = head .. blob .. front .. rest
+    end
+    if start ~= before then
+      -- Starts so far were an interval apart.
+      if is_even and i > 1 then add_starts(first_token, i - 1, first, interval) end
+      is_even = false
+    end
+    if not is_even then add_starts(token, 1, start, 0) end
+    fronts, held[place - 1] = fronts .. front, field
+    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
+    at = at + 2
+    start = start + interval
+  end
+  if is_even then add_starts(first_token, count, first, interval) end
+  if group.site_blocked(name) then fronts = fronts .. "!" end
+  reply[members_at] = fronts
+  return start
+end
+
+local function hand_out(lane, level, blobs, start, taken, wanted)
+  local head, at, count = wrap(lane[NAME], level), #reply, #blobs
+  local token = (book.leases + served) * shards + shard
+  reply[at + 1], reply[at + 2] = lane[NAME], count
+  if taken then
+    lane[NEXT] = hand_out_through(lane, head, token, blobs, start, taken, wanted)
+  else
+    lane[NEXT] = hand_out_directly(lane, head, token, blobs, start)
+  end
   served = served + count
-  lane[NEXT] = start
   run(lane, count)
   local claims, mine = lane[CLAIMS], lane[MINE]
   claims[mine + CLAIM_USED], claims[mine + CLAIM_WANTS] = now, 0
@@ -85,7 +115,8 @@ local function give_up(lane, why)
 end
 
 -- Up to so many tasks of one level of a lane.
-local function serve(lane, at, wanted)
+-- ring: of a lane with a proxy pool (pool_members.lua).
+local function serve(lane, at, wanted, ring)
   local hopeless = lane[SINCE] > 0 and given_up(lane, patience)
   if hopeless then return give_up(lane, hopeless) end
   claim(lane, bounds_of(lane[NAME]))
@@ -101,10 +132,10 @@ local function serve(lane, at, wanted)
     not_before[lane] = max(now + SOON, other)
     return
   end
-  local taken
+  local taken, wanted_apart
   if pool_of(lane[NAME]) then
-    taken = members().take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
-    places = #taken
+    taken, wanted_apart = members().take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP], ring)
+    places = #taken / 3
     if places == 0 then
       not_before[lane] = now + SOON
       return
@@ -113,10 +144,10 @@ local function serve(lane, at, wanted)
   local key = queue(lane, level)
   local blobs = pop(key, places)
   local count = #blobs
-  if taken then members().put_back(lane[NAME], taken, count + 1) end
+  if taken and count < places then members().put_back(lane[NAME], taken, count + 1) end
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
-  hand_out(lane, level, blobs, start, taken)
+  hand_out(lane, level, blobs, start, taken, wanted_apart)
   if meets then
     postpone(lane)
     -- One turn a call: others may come in between.
@@ -150,7 +181,7 @@ function serve_level(level, pool)
     names[i], stamps[i] = sub(line[i], at), stamp
   end
   local own, shared = fetch(LANES, names), fetch(SHARED, names)
-  if pool then members().read_rings(names) end
+  local rings = pool and members().read_rings(names)
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
@@ -165,7 +196,7 @@ function serve_level(level, pool)
         local left, after = limit - served, count - i
         local most = after == 0 and left or ceil(left / (after + 1))
         if count == wanted and most > 1 then most = min(most, turn_size(lane)) end
-        serve(lane, at, most)
+        serve(lane, at, most, rings and rings[i])
       end
       line_up(lane)
     end
