@@ -290,8 +290,8 @@ CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
 when it waits for a start (0: it does not; FOREVER: until a place is released), and its bounds. Flat."""
 
 MEMBER = ("ID", "ADDED", "DUE", "QUALITY", "USES", "GOOD", "STRIKES", "SLOW", "BANNED_AT")
-"""A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool. BANNED_AT is kept
-of members that rest only: the others are in no quarantine."""
+"""A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool. BANNED_AT is
+kept of members that rest only: the others are in no quarantine."""
 MEMBER_FORM = "<c6I4I5BBBBB"
 MEMBER_BYTES = 20
 MEMBER_ID_BYTES, MEMBER_NAME_BYTES, MEMBER_FRONT_BYTES = 6, 10, 15
