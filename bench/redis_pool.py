@@ -131,7 +131,7 @@ def quarantine_all(server: Any, pool: Pool, lanes: Iterable[str], now: float) ->
             member_field(member.id)
             + number.to_bytes(3, "little")
             + (int(now) % layouts.RESTING_NUMBERS).to_bytes(3, "little")
-            + bytes([0, BEST // 2 * 4]): int((now + number) * UNITS) * layouts.RESTING_SCALE + 256
+            + bytes([0, BEST // 2 * 4]): int((now + number) * UNITS) * layouts.RESTING_SCALE + layouts.RESTING_STRIKE
             for number, member in enumerate(pool.members, 1)
         }
         server.zadd(keys.resting(0, lane), due)

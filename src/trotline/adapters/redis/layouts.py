@@ -305,7 +305,11 @@ RESTING_FORM = "<c6I3I3BB"
 takes 16 of memory, one of 15 takes 32."""
 RESTING_NUMBERS = 2**24
 RESTING_SCALE = 4096
-"""Its score is DUE, in units, times this, and strikes * 256 + slow."""
+RESTING_STRIKE = 256
+"""Its score is DUE, in units, times the first, strikes times the second, and slow."""
+TAKEN = ("FRONT", "DUE", "STATE")
+"""A member that a lease takes: ID and ADDED, DUE in units, and the state; or the array of the member, and twice false.
+Flat."""
 RING = (
     "DEALT", "CHANGES", "FIRST_REST", "GAP", "GAP_AT",
     "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "TESTED_SINCE", "TESTED_BLOCKED_AT", "TESTED",

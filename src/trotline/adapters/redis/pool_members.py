@@ -14,6 +14,7 @@ from trotline.adapters.redis.layouts import (
     PACKED_RULES,
     RESTING_NUMBERS,
     RESTING_SCALE,
+    RESTING_STRIKE,
 )
 from trotline.adapters.redis.task_codec import unwrap
 from trotline.model.lease import Lease
@@ -127,8 +128,8 @@ def unpack_resting(packed: bytes, score: int, last: int) -> KeptMember:
             quality=packed[13] // 4,
             uses=packed[12],
             good=packed[13] % 4,
-            strikes=state // 256,
-            slow=state % 256,
+            strikes=state // RESTING_STRIKE,
+            slow=state % RESTING_STRIKE,
         ),
     )
 

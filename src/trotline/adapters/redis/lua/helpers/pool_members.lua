@@ -414,7 +414,7 @@ local function make()
   local function choose(name, pool, packed, most, latest, taken, passed)
     local known, faults, loads, locks
     if not pool.plain then known, faults, loads, locks = look_up(pool, packed) end
-    local at, filled_at, i, upto = 1, #taken, 0, 3 * most
+    local at, filled_at, i, upto = 1, #taken, 0, TAKEN_SIZE * most
     while at <= #packed do
       if filled_at >= upto then
         put_at_head(name, sub(packed, at))
@@ -425,8 +425,8 @@ local function make()
       if plain[state] and due / UNITS <= latest and (not known or known[i] == sub(front, MEMBER_ID_BYTES + 1) .. FULL_WEIGHT)
         and not loads and not (faults and faults[i]) then
         -- Nearly all of them: nothing else has to be known.
-        taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + 3] = front, due, state
-        filled_at = filled_at + 3
+        taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + TAKEN_SIZE] = front, due, state
+        filled_at = filled_at + TAKEN_SIZE
       else
         local member, weight, busy = ring_rules.unpack(packed, at), MOST_WEIGHT, nil
         local number = member[MEMBER_ADDED]
@@ -446,8 +446,8 @@ local function make()
           passed = passed or {}
           passed[#passed + 1] = member
         else
-          taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + 3] = member, false, false
-          filled_at = filled_at + 3
+          taken[filled_at + 1], taken[filled_at + 2], taken[filled_at + TAKEN_SIZE] = member, false, false
+          filled_at = filled_at + TAKEN_SIZE
         end
       end
       at = at + MEMBER_BYTES
@@ -470,7 +470,10 @@ local function make()
       if dealt < pool.last then
         local fronts
         fronts, dealt = deal(name, pool, dealt, wanted)
-        for i = 1, #fronts do taken[3 * i - 2], taken[3 * i - 1], taken[3 * i] = fronts[i], 0, new_state end
+        for i = 1, #fronts do
+          local at = TAKEN_SIZE * (i - 1) + 1
+          taken[at], taken[at + TAKEN_DUE], taken[at + TAKEN_STATE] = fronts[i], 0, new_state
+        end
         packed_rings[name] = pack_(RING_FORM, dealt, changes, first_rest, gap, gap_at)
         change(name)
         return #fronts, false, nil
@@ -491,14 +494,14 @@ local function make()
     local taken = wanted == 1 and {nil, nil, nil} or {nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
       nil, nil, nil, nil, nil, nil, nil, nil, nil}
     local looks, late, passed = take_plainly(name, pool, packed, wanted, latest, own_gap, taken)
-    if #taken == 3 * wanted and not passed then return taken, max(pool.rules[RULE_INTERVAL], own_gap) end
+    if #taken == TAKEN_SIZE * wanted and not passed then return taken, max(pool.rules[RULE_INTERVAL], own_gap) end
     if not changed[name] then packed_rings[name] = packed end
     local ring = members.ring_of(name)
     if (own_gap > 0 or ring[RING_GAP] > 0) and ring_rules.want_gap(ring, own_gap) then change(name) end
     if ring[RING_CHANGES] ~= pool.changes then follow_changes(name, pool, ring) end
     if ring[RING_FIRST_REST] > 0 and ring[RING_FIRST_REST] <= now then end_rests(name, pool, ring) end
-    while #taken < 3 * wanted and looks < wanted + LOOKS and not late do
-      local had = #taken / 3
+    while #taken < TAKEN_SIZE * wanted and looks < wanted + LOOKS and not late do
+      local had = #taken / TAKEN_SIZE
       local some, most = next_members(name, pool, ring, wanted - had)
       if some == "" then break end
       local looked
@@ -509,8 +512,8 @@ local function make()
     for i = 1, passed and #passed or 0 do
       -- A turn is lost to others only.
       local at = #taken
-      if at < 3 * wanted then
-        taken[at + 1], taken[at + 2], taken[at + 3] = passed[i], false, false
+      if at < TAKEN_SIZE * wanted then
+        taken[at + 1], taken[at + 2], taken[at + TAKEN_SIZE] = passed[i], false, false
       else
         put(name, ring, passed[i], ring_rules.pass_over(passed[i], interval))
       end
@@ -521,7 +524,7 @@ local function make()
   -- Members that were taken and are not needed, as they were.
   function members.put_back(name, taken, from)
     local packed = {}
-    for at = 3 * from - 2, #taken, 3 do
+    for at = TAKEN_SIZE * (from - 1) + 1, #taken, TAKEN_SIZE do
       local front, due, state = unpack(taken, at, at + 2)
       packed[#packed + 1] = due and pack_(MEMBER_PARTS_FORM, front, due, state) or ring_rules.pack(front)
     end

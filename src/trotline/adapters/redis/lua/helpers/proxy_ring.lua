@@ -35,7 +35,7 @@ local function make()
     local banned = ceil(member[MEMBER_BANNED_AT]) % RESTING_NUMBERS
     -- 0 stands for none.
     if banned == 0 and member[MEMBER_BANNED_AT] > 0 then banned = 1 end
-    local score = floor(member[MEMBER_DUE] * UNITS + 0.5) * RESTING_SCALE + member[MEMBER_STRIKES] * 256 + member[MEMBER_SLOW]
+    local score = floor(member[MEMBER_DUE] * UNITS + 0.5) * RESTING_SCALE + member[MEMBER_STRIKES] * RESTING_STRIKE + member[MEMBER_SLOW]
     return string.format("%.0f", score), packed_as(RESTING_FORM, member[MEMBER_ID], member[MEMBER_ADDED] % RESTING_NUMBERS,
       banned, member[MEMBER_USES], member[MEMBER_QUALITY] * 4 + member[MEMBER_GOOD])
   end
@@ -50,7 +50,7 @@ local function make()
     local id, added, banned, uses, known = unpacked(RESTING_FORM, packed)
     local units = floor(score / RESTING_SCALE)
     local state, due = score - units * RESTING_SCALE, units / UNITS
-    return {id, latest_with(added, last), due, floor(known / 4), uses, known % 4, floor(state / 256), state % 256,
+    return {id, latest_with(added, last), due, floor(known / 4), uses, known % 4, floor(state / RESTING_STRIKE), state % RESTING_STRIKE,
       banned > 0 and latest_with(banned, ceil(due)) or 0}
   end
 

@@ -56,7 +56,8 @@ local function hand_out_through(lane, head, token, blobs, start, taken, wanted)
   reply[members_at] = fronts
   for i = 1, count do
     local blob, place = blobs[i], 2 * (served + i)
-    local front, due, rest = taken[3 * i - 2], taken[3 * i - 1], taken[3 * i]
+    local taken_at = TAKEN_SIZE * (i - 1) + 1
+    local front, due, rest = taken[taken_at], taken[taken_at + TAKEN_DUE], taken[taken_at + TAKEN_STATE]
     token = token + shards
     local field, before = pack_(TOKEN_FORM, token), start
     if due then
@@ -135,7 +136,7 @@ local function serve(lane, at, wanted, ring)
   local taken, wanted_apart
   if pool_of(lane[NAME]) then
     taken, wanted_apart = members().take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP], ring)
-    places = #taken / 3
+    places = #taken / TAKEN_SIZE
     if places == 0 then
       not_before[lane] = now + SOON
       return
