@@ -158,7 +158,7 @@ async def _look(target: Target, console: "Console") -> Look:
     progress = await console.progress()
     crew = await console.workers() if progress.finished_at is None else []
     number = living(crew)
-    held_back = progress.missing or await held_back_of(console, target.job, crew)
+    held_back = progress.missing or await held_back_of(console, target.job, crew) or progress.broker
     return Look(target, progress, alive=number > 0, workers=number, held_back=held_back, crew=crew)
 
 

@@ -172,7 +172,7 @@ class Reporter:
             found=progress.tallies.get("records", 0),
             stored=await self._stored_now(),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
-            held_back=held_back or progress.missing or held_back_by(crew) or self._untaken,
+            held_back=held_back or progress.missing or held_back_by(crew) or self._untaken or progress.broker,
             workers=len(crew) if self._whole else workers,
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,
