@@ -65,7 +65,7 @@ UNREACHABLE = "broker is unreachable: "
 
 
 def unreachable(what: str) -> str:
-    """For operators: pages whose tasks are at hand are still visited, and new ones are kept in the books for a while."""
+    """For operators: pages whose tasks are at hand are visited, and new ones are kept in the books for a while."""
     return f"{UNREACHABLE}{what}"
 
 

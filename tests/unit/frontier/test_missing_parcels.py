@@ -109,7 +109,7 @@ async def test_a_broker_that_does_not_answer_delays_a_view_once_and_for_a_bounde
         monkeypatch.setattr(missing_parcels, "PATIENCE", 60.0)
         assert (await missing.look()).unreachable, "and at once"
         broker.answers.set()
-        while (await missing.look()).unreachable:
+        while (await missing.look()).unreachable:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
     await missing.close()
 
