@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from trotline.adapters.files.abandoned_parts import remove_abandoned
 from trotline.adapters.files.spool import Spool
 from trotline.model.stored_file import Files, StoredFile
 
@@ -14,9 +15,13 @@ class FolderStore:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._folder = Path(files.folder)
+        self._is_tidy = False
 
     def begin(self) -> "FolderWriter":
         self._folder.mkdir(parents=True, exist_ok=True)
+        if not self._is_tidy:
+            self._is_tidy = True
+            remove_abandoned(self._folder)
         return FolderWriter(self._folder, self._files)
 
 
