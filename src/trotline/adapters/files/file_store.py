@@ -4,7 +4,6 @@ import asyncio
 import os
 from pathlib import Path
 
-from trotline.adapters.files.abandoned_parts import remove_abandoned
 from trotline.adapters.files.spool import Spool
 from trotline.model.stored_file import Files, StoredFile
 
@@ -21,7 +20,7 @@ class FolderStore:
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._is_tidy:
             self._is_tidy = True
-            remove_abandoned(self._folder)
+            Spool.tidy(self._folder)
         return FolderWriter(self._folder, self._files)
 
 

@@ -33,6 +33,11 @@ class Spool:
         self._hash = hashlib.sha256()
         self._size = 0
 
+    @staticmethod
+    def tidy(folder: Path) -> None:
+        """Before the first one: remove what processes that died left there."""
+        abandoned_parts.remove_abandoned(folder)
+
     def write(self, chunk: bytes) -> None:
         self._file.write(chunk)
         self._hash.update(chunk)

@@ -8,7 +8,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from trotline.adapters.files.abandoned_parts import remove_abandoned
 from trotline.adapters.files.spool import Spool
 from trotline.adapters.s3.address import Address
 from trotline.adapters.s3.store import S3Objects
@@ -28,7 +27,7 @@ class S3Files:
         folder = Path(tempfile.gettempdir())
         if not self._is_tidy:
             self._is_tidy = True
-            remove_abandoned(folder)
+            Spool.tidy(folder)
         return S3Writer(self._objects, folder, self._files)
 
 
