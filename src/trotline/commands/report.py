@@ -23,6 +23,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import STOPPING
+from trotline.rules.archive_note import ArchiveNote
 from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
@@ -87,6 +88,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Of the settings; None: there is none, it cannot be read, or it was not asked for."""
     points: tuple[Point, ...] = ()
     """What others observed of the whole job before, the oldest first."""
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive, in an operator's view. None: it is not known of any."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
