@@ -137,10 +137,11 @@ soak: $(VENV)/.dev
 	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/simulation/test_postgres.py
-	SOAK=1 $(BIN)/python -m pytest -n 4 tests/contract -k "PostgresDebian or PostgresBouncer or Bloom or JournalFrontier"
+	SOAK=1 $(BIN)/python -m pytest -n 4 tests/contract -k "Postgres or Bloom or JournalFrontier or Cluster or RabbitMQ"
 	SOAK=1 $(BIN)/python -m pytest -n 4 tests/e2e -k "files or servers or postgresql"
 	SOAK=1 $(BIN)/python -m pytest tests/contract/test_frontier_sqs.py
-	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
+	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py tests/e2e/test_bench.py
+	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_kills.py tests/e2e/test_fleet_sentinel.py tests/e2e/test_fleet_postgres.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30
 

@@ -4,7 +4,8 @@
 
 A job in a real Valkey, with one task in each lane. Each page is asked for once a second, as a browser does with one
 viewer. The survey of all lanes, which the observer of a job makes now and then, whether a page is open or not, is
-measured by itself, and its share of the time is added to that of each page. Loopback only.
+measured by itself, and its share of the time is added to that of each page. What Valkey uses while nobody asks it
+anything is not counted. Loopback only.
 """
 
 import argparse
@@ -33,6 +34,8 @@ SHARE = 0.01
 """Of a core: a page with one viewer, with the surveys."""
 PAGES = {"overview": "/", "job": "/jobs/{job}", "lanes": "/jobs/{job}/lanes", "workers": "/jobs/{job}/workers"}
 _BATCH = 1000
+_IDLE = 20.0
+"""Seconds of watching a server that has nothing to do."""
 
 
 async def fill(url: str, lanes: int) -> str:
@@ -73,7 +76,16 @@ async def survey_share(server: RedisServer, name: str) -> float:
     return share
 
 
-async def measure(server: RedisServer, looks: int, job: str, share: float) -> None:
+async def idle_share(server: RedisServer) -> float:
+    """Of a core, that Valkey uses by itself: it looks at its keys and clients ten times a second."""
+    before = cpu_of(server.pid)
+    await asyncio.sleep(_IDLE)
+    share = (cpu_of(server.pid) - before) / _IDLE
+    print(f"Valkey without any client: {100 * share:.2f} % of a core")
+    return share
+
+
+async def measure(server: RedisServer, looks: int, job: str, share: float, idle: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         web = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "trotline.cli", "web", "--listen", "127.0.0.1:0", "--frontier", server.url,
@@ -85,7 +97,7 @@ async def measure(server: RedisServer, looks: int, job: str, share: float) -> No
             async with aiohttp.ClientSession() as client:
                 await surveyed(client, f"{address}/api/v1/jobs/{job}/lanes")
                 for name, path in PAGES.items():
-                    await look(client, address + path.format(job=job), name, web.pid, server, looks, share)
+                    await look(client, address + path.format(job=job), name, web.pid, server, looks, share, idle)
         finally:
             web.terminate()
             await web.wait()
@@ -109,7 +121,14 @@ async def view(client: aiohttp.ClientSession, stream: str) -> None:
 
 
 async def look(
-    client: aiohttp.ClientSession, url: str, name: str, pid: int, server: RedisServer, looks: int, share: float
+    client: aiohttp.ClientSession,
+    url: str,
+    name: str,
+    pid: int,
+    server: RedisServer,
+    looks: int,
+    share: float,
+    idle: float,
 ) -> None:
     """As an open page does: its stream of events, and a look each LOOK_EVERY seconds. The first look reads what is not
     known yet; it is not counted."""
@@ -123,7 +142,7 @@ async def look(
         await asyncio.sleep(LOOK_EVERY)
     assert not viewer.done()
     seconds = time.monotonic() - began
-    web, redis_cpu = cpu_of(pid) - web, cpu_of(server.pid) - redis_cpu
+    web, redis_cpu = cpu_of(pid) - web, cpu_of(server.pid) - redis_cpu - idle * seconds
     viewer.cancel()
     await asyncio.gather(viewer, return_exceptions=True)
     share += (web + redis_cpu) / seconds
@@ -152,7 +171,8 @@ def main() -> None:
         job = asyncio.run(fill(server.url, asked.lanes))
         print(f"{asked.lanes:,} lanes, one viewer: its stream of events, and a look each {LOOK_EVERY:g} s")
         share = asyncio.run(survey_share(server, job))
-        asyncio.run(measure(server, asked.looks, job, share))
+        idle = asyncio.run(idle_share(server))
+        asyncio.run(measure(server, asked.looks, job, share, idle))
 
 
 if __name__ == "__main__":

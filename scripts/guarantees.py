@@ -32,7 +32,7 @@ def suites() -> dict[str, type]:
     from tests.contract.test_frontier_postgres import TestPostgresWheel
     from tests.contract.test_frontier_rabbitmq import BooksOnPostgres as RabbitOnPostgres
     from tests.contract.test_frontier_rabbitmq import TestRabbitMQ
-    from tests.contract.test_frontier_redis import TestCluster, TestRedis
+    from tests.contract.test_frontier_redis import TestRedis, TestShards
     from tests.contract.test_frontier_sqlite import TestSqliteFile, TestSqliteMemory
     from tests.contract.test_frontier_sqs import BooksOnPostgres as SqsOnPostgres
     from tests.contract.test_frontier_sqs import TestSQS
@@ -41,7 +41,7 @@ def suites() -> dict[str, type]:
         "SQLite, file": TestSqliteFile,
         "SQLite, memory": TestSqliteMemory,
         "Redis or Valkey": TestRedis,
-        "Redis Cluster": TestCluster,
+        "Redis Cluster": TestShards,
         "PostgreSQL": TestPostgresWheel,
         "RabbitMQ with books on Redis": TestRabbitMQ,
         "RabbitMQ with books on PostgreSQL": RabbitOnPostgres,

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import distribution
 from trotline.model import secret
 from trotline.rules import redaction
 
-# A busy machine takes 200 ms to give one example its turn; that says nothing about the code.
-settings.register_profile("busy machines", deadline=None)
+# A busy machine takes 200 ms to give one example its turn, or to make one; that says nothing about the code.
+settings.register_profile("busy machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machines")
 # A shell starts what runs in the background deaf to Ctrl-C, and so would be every command that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -41,13 +41,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("server")
 
 
-BOOKS_ONLY = re.compile(r"test_frontier_sqs\.py::TestSQS::test_(?:[crna]\d|f(?:[6-9]|13|16|18|19|20|21)_)")
-"""Chains, notes, proxies, accounts, settling, pace and routes are the books' alone, and tested with RabbitMQ and
-without a broker; the server for SQS is slow."""
+BOOKS_ONLY = re.compile(r"::Test(?:SQS|RabbitMQ)::test_(?:[crna]\d|f(?:[6-9]|13|16|18|19|20|21)_)")
+"""Chains, notes, proxies, accounts, settling, pace and routes are the books' alone, and tested with a broker in memory
+and without one."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """SOAK=1, and scripts/guarantees.py, run them on SQS, too."""
+    """SOAK=1, and scripts/guarantees.py, run them on RabbitMQ and SQS, too."""
     if os.environ.get("SOAK"):
         return
     left_out = [item for item in items if BOOKS_ONLY.search(item.nodeid)]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.contract.brief_contract import BRIEF_CONTRACT, WORKER_CALLS
+from tests.contract.brief_contract import WORKER_CALLS
 from tests.contract.postgres_frontiers import BouncerBench, PostgresBench, WheelBench
 
 from trotline.testing.frontier_contract import FrontierContract
@@ -22,7 +22,7 @@ BOUNDED = settings(
 """More histories with TROTLINE_MACHINE_EXAMPLES=2000."""
 
 
-class TestPostgresDebian(BRIEF_CONTRACT):  # type: ignore[misc]
+class TestPostgresDebian(WORKER_CALLS):  # type: ignore[misc]
     @pytest.fixture
     async def bench(self) -> AsyncIterator[PostgresBench]:
         bench = PostgresBench(shared=True)

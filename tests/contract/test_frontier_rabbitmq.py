@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import settings
-from tests.contract.brief_contract import BRIEF_CONTRACT
+from tests.contract.brief_contract import WORKER_CALLS
 from tests.contract.rabbitmq_servers import NewerRabbitBench, RabbitBench, RabbitPostgresBench
 from tests.contract.test_frontier_redis import BOUNDED, HISTORIES
 
@@ -38,7 +38,7 @@ class TestRabbitMQ(FrontierContract):
         await bench.close()
 
 
-class TestRabbitMQ4(BRIEF_CONTRACT):  # type: ignore[misc]
+class TestRabbitMQ4(WORKER_CALLS):  # type: ignore[misc]
     """The newer server, where `make rabbitmq4` has installed it."""
 
     gaps = TestRabbitMQ.gaps
@@ -59,7 +59,7 @@ class BooksOnPostgres(FrontierContract):
     marks: ClassVar[Mapping[str, str]] = TestRabbitMQ.marks
 
 
-class TestRabbitMQPostgres(BRIEF_CONTRACT):  # type: ignore[misc]
+class TestRabbitMQPostgres(WORKER_CALLS):  # type: ignore[misc]
     """The pump is held to all promises above, and PostgreSQL to its own elsewhere."""
 
     gaps = BooksOnPostgres.gaps

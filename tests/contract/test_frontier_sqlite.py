@@ -42,6 +42,7 @@ class TestSqliteFile(FrontierContract):
         await bench.close()
 
 
+@pytest.mark.slow("the same code as the file")
 class TestSqliteMemory(FrontierContract):
     gaps = {  # noqa: RUF012 - a ClassVar of the suite
         "f2_an_admitted_task_outlives_the_process_that_put_it": "a job in memory ends with its process",

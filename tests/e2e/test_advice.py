@@ -98,7 +98,7 @@ async def test_bad_input_is_refused_with_what_to_do(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow("a laboratory of half a minute")
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="a laboratory of half a minute: make soak")
 async def test_a_laboratory_writes_its_report_and_touches_nothing_else(tmp_path: Path) -> None:
     async with slow_site(0.02) as there:
         (tmp_path / "shop.py").write_text(SPIDER.format(pace="5/s", port=there.port, pages=2000))

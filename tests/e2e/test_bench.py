@@ -1,6 +1,7 @@
 """Life signs of the benchmark: it runs, finds every page stored, and prints its tables. No figure is judged here."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,7 @@ def test_what_a_task_costs_a_frontier_is_told(frontier: str):
     assert said.splitlines()[-1].startswith("|       500 |      20 |       3 |")
 
 
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="a crawl for each of the guards: make soak")
 def test_guards_can_still_be_taken_off():
     run("bench", "--only", "guards", "--pages", "20", "--rounds", "1", "--contenders", "trotline")
 

@@ -163,7 +163,7 @@ async def test_a_child_that_is_asked_to_stop_is_replaced_and_the_run_goes_on(sit
 
 async def test_a_stop_during_seeding_does_not_wait_for_the_seeds(site: HeldSite, tmp_path: Path):
     (tmp_path / "site.py").write_text(site.spider(seeds=f'["{site.url}/", Sitemap("{site.url}/held/slow")]'))
-    running = await start(tmp_path, *RUN)
+    running = await start(tmp_path, *RUN, "--grace", "1s")
     await site.arrived()
     running.process.terminate()
 

@@ -13,7 +13,7 @@ from trotline.adapters.redis.sharding import finish
 from trotline.adapters.redis.sharding.settle import ShardedSettle
 from trotline.testing.frontier_contract import Client
 
-SEEDS = 8
+SEEDS = 4
 PARTS = 4
 LOSSY = Temper(crash=0, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
 """Nobody dies: whoever sent what was forgotten is there to repeat it."""

@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.faults import CALM
 from tests.simulation.proxied import simulate_proxies
 
-SEEDS = 16
+SEEDS = 8
 SHARDS = 4
 
 

@@ -9,7 +9,7 @@ from tests.simulation.crawl import LABELS, remember_before_settle, settle_before
 from tests.simulation.faults import CALM
 from trotline.worker import visit
 
-SEEDS = 100
+SEEDS = 60
 """`make soak` has 20,000."""
 SHARDS = 5
 

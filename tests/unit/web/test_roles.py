@@ -45,11 +45,7 @@ async def test_a_route_is_open_to_its_role_and_to_those_above(guarded: Client, f
             assert status == 303
         else:
             assert status == (401 if role is Role.ANYONE else 403)
-
-
-@EVERY
-async def test_a_wrong_token_opens_nothing(guarded: Client, folder: Folder, route: Route) -> None:
-    assert await use(guarded, route, folder, "x" * 40) in {401, 303}
+    assert await use(guarded, route, folder, "x" * 40) in {401, 303}, "a wrong token opens something"
 
 
 def test_a_route_needs_a_role() -> None:
