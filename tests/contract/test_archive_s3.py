@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from tests.contract.s3_servers import own_prefix, s3
 
+from trotline.adapters.s3.address import address_of
+from trotline.adapters.s3.store import S3Objects
 from trotline.config import backends
-from trotline.errors import ArchiveUnreachable, SettingsError
+from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
 from trotline.model.archive import ArchiveQuery
 from trotline.model.time import LAST_MOMENT
 from trotline.testing.archive_contract import ArchiveContract, capture, found, read
@@ -148,6 +150,22 @@ async def test_a_folder_that_a_console_made_is_no_object_of_the_archive(folder):
     assert len(await read(archive)) == 1
     assert (await archive.check()).damages == ()
     await archive.close()
+
+
+@pytest.mark.parametrize(("written", "named"), [("b%0A.warc.gz", r"b\n.warc.gz"), ("%7F.gz", r"\x7f.gz")])
+async def test_an_object_whose_name_cannot_be_read_is_named_and_pages_are_archived_beside_it(written, named):
+    prefix = own_prefix()
+    archive = backends.open_archive(s3().url(prefix), "contract")
+    put_marker(f"s3://{BUCKET}/{prefix}/warc/20261118/{written}")
+    await archive.open()
+    await archive.write([capture(1)])
+    with pytest.raises(ArchiveError) as refused:
+        await found(archive)
+    assert not isinstance(refused.value, ArchiveUnreachable), "waiting does not help"
+    assert f"{prefix}/warc/20261118/{named}'" in refused.value.what
+    assert "Another program made it" in refused.value.hint
+    await archive.close()
+    assert [one.name for one in await S3Objects(address_of(s3().url(prefix))).listed("open")] == []
 
 
 def put_marker(url):

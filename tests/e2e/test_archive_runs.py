@@ -81,7 +81,11 @@ async def test_a_crawl_parsed_again_gives_what_a_new_crawl_would_and_fetches_not
     assert data(tmp_path / "again.db") == data(tmp_path / "new.db")
     assert data(tmp_path / "old.db") != data(tmp_path / "new.db")
 
-    # A file that the changed handler keeps is in the archive, too.
+    # A file that the changed handler keeps is in the archive, too; once it is there, nothing is written.
+    before = sorted((tmp_path / "pages").rglob("*.*"))
+    await trotline(tmp_path, shop, "reparse", "shop.py", "--sink", "sqlite:again.db", KEEP="yes")
+    await trotline(tmp_path, shop, "reparse", "shop.py", "--sink", "sqlite:again.db", KEEP="yes", **changed)
+    assert sorted((tmp_path / "pages").rglob("*.*")) == before
     first = json.loads(data(tmp_path / "again.db")[0][4])
     assert await trotline(tmp_path, shop, "archive", "get", first["label"]) == first["title"]
 

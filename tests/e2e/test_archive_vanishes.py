@@ -4,7 +4,8 @@ import asyncio
 import shutil
 
 import pytest
-from tests.e2e.running import start
+from tests.e2e.running import call, start
+from tests.e2e.web_server import web
 
 from trotline.adapters.objects.archive import ObjectArchive
 from trotline.adapters.objects.folder import FolderStore
@@ -71,3 +72,25 @@ async def test_a_run_says_how_many_pages_somebody_removed(tmp_path, shop):
     assert "pages of this run were written to file:pages and are gone" in ended.out
     assert "--fresh" in ended.out
     assert "archive.lost" in ended.err
+
+
+@pytest.mark.slow("a worker whose archive is emptied")
+async def test_every_view_of_a_job_says_how_many_pages_its_workers_lost(tmp_path, shop):
+    env = {"SHOP": shop.url, "TROTLINE_FRONTIER": "sqlite:shop.frontier.db", "TROTLINE_ALLOW_PRIVATE": "yes"}
+    assert (await call(tmp_path, "start", "shop.py", "--detach", env=env)).code == 0
+    assert (await call(tmp_path, "status", "shop", "--json", env=env)).events[0]["archive_lost"] == 0
+    words = ("work", "shop.py", "--archive", "file:pages", "--processes", "1", "--until-finished")
+    running = await start(tmp_path, *words, env=env)
+    await first_files(tmp_path)
+    shutil.rmtree(tmp_path / "pages" / "open")
+    ended = await running.end()
+    assert "archive.lost" in ended.err
+    [facts] = (await call(tmp_path, "status", "shop", "--json", env=env)).events
+    assert facts["archive_lost"] > 0
+    said = f"{facts['archive_lost']} pages of this job were written to file:pages and are gone"
+    assert f"archive: {said}" in (await call(tmp_path, "status", "shop", env=env)).out
+    assert f"archive: {said}" in (await call(tmp_path, "watch", "shop", "--once", env=env)).out
+    [watched] = (await call(tmp_path, "watch", "shop", "--once", "--json", env=env)).events
+    assert watched["archive_lost"] == facts["archive_lost"]
+    async with web(tmp_path, env=env) as site:
+        assert said in (await site.get("/jobs/shop-1")).text

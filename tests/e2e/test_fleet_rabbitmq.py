@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from tests.e2e.fleet import Fleet, Servers
 from tests.e2e.fleet_crawl import Terms, crawl
+from tests.e2e.web_server import web
 
 from trotline.testing.rabbitmq_server import RabbitServer
 from trotline.testing.shop import DemoShop
@@ -100,6 +101,39 @@ async def test_workers_and_rabbitmq_are_killed_and_nothing_is_lost(
     print(f"RabbitMQ killed: resumed after {took:.1f} s, fetched again {books_after.again}")
     assert not books_after.trouble
     assert took < RESUME_WITHIN
+
+
+async def test_every_view_names_a_broker_that_is_down_while_it_has_tasks(
+    both: Servers, rabbit: RabbitServer, tmp_path: Path
+) -> None:
+    books, sink = both.places()
+    fleet = Fleet(tmp_path, url_of(rabbit, books), sink)
+    (tmp_path / "shop.py").write_text(SPIDER.format(shop="http://127.0.0.1:1"))
+    assert (await fleet.call("start", "shop.py", "--detach")).code == 0
+    for words in (("status", "shop"), ("jobs", "shop")):
+        assert "broker is unreachable" not in (await fleet.call(*words)).out
+    rabbit.stop()
+    began = time.monotonic()
+    try:
+        portrait, jobs = await fleet.call("status", "shop"), await fleet.call("jobs", "shop")
+        facts, look = (await fleet.call("status", "shop", "--json")).events[0], await fleet.look("shop")
+        doctor = await fleet.call("doctor")
+        async with web(tmp_path, env=fleet.environment) as site:
+            view = (await site.get("/api/v1/jobs/shop-1")).json
+        both.redis.kill()
+        neither = await fleet.call("doctor")
+    finally:
+        both.redis.start()
+        rabbit.start()
+    told = "broker is unreachable: cannot reach rabbitmq 127.0.0.1"
+    assert told in portrait.out and "trotline doctor" in portrait.out, portrait
+    assert told in jobs.out
+    assert facts["held_back"].startswith(told)
+    assert look["held_back"].startswith(told)
+    assert view["held_back"].startswith(told)
+    assert doctor.code == 2 and "redis" in doctor.out and "cannot reach rabbitmq" in doctor.out, doctor
+    assert neither.code == 2 and "cannot reach redis" in neither.out and "cannot reach rabbitmq" in neither.out, neither
+    print(f"seven looks in {time.monotonic() - began:.0f} s")
 
 
 async def test_a_url_that_cannot_work_says_what_to_do(both: Servers, rabbit: RabbitServer, tmp_path: Path) -> None:

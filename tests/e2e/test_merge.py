@@ -278,3 +278,24 @@ async def _version(path):
 def test_precision_and_recall_are_those_of_pairs():
     found = quality({("a", "x"), ("b", "y")}, {("a", "x"), ("c", "z"), ("d", "v")})
     assert (0.5, 1 / 3) == found[:2]
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_a_kind_that_no_record_has_is_refused_with_those_there_are(tmp_path, option):
+    records = [
+        Record(kind=kind, key="1", data={"title": kind}, url=f"https://a.example/{kind}", site="a", seen_at=1.0)
+        for kind in ("Product", "Review")
+    ]
+    asyncio.run(store(tmp_path / "shops.db", records))
+    said = run(tmp_path, "shops", "--kind", "Review", "--kind", "Produkt", *option)
+    assert "no record is of the kind 'Produkt'" in said
+    assert "Did you mean 'Product'? The kinds there are: Product, Review." in said
+    assert "no record is of the kind 'zzz'\n  The kinds there are: Product, Review." in run(
+        tmp_path, "shops", "--kind", "zzz", *option
+    )
+    assert "read       1 new" in run(tmp_path, "shops", "--kind", "Product", *option)
+
+
+def test_a_kind_of_records_to_come_is_no_error_where_there_are_none(tmp_path):
+    asyncio.run(store(tmp_path / "shops.db", []))
+    assert "no record" not in run(tmp_path, "shops", "--kind", "Product")

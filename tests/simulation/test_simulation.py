@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.simulation.crawl import LABELS, remember_before_settle, settle_before_store, simulate
 from tests.simulation.faults import CALM
-from trotline.worker import visit
+from trotline.worker import page_reading
 
 SEEDS = 60
 """`make soak` has 20,000."""
@@ -43,10 +43,10 @@ def test_settling_before_storing_is_caught():
 
 def test_remembering_a_page_that_led_to_others_is_caught(monkeypatch: pytest.MonkeyPatch):
     """The second visit is answered "unchanged", without the links that the first one could not hand over."""
-    seen = visit._seen
+    seen = page_reading._seen
     leads_nowhere: dict[str, Any] = {"tasks": [], "follows": []}
     monkeypatch.setattr(
-        visit, "_seen", lambda task, route, answer, got: seen(task, route, answer, replace(got, **leads_nowhere))
+        page_reading, "_seen", lambda task, route, answer, got: seen(task, route, answer, replace(got, **leads_nowhere))
     )
     verdicts = (
         simulate(seed, temper=CALM, crash_at="before settle", break_it=remember_before_settle) for seed in range(20)

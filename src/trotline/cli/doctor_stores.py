@@ -25,16 +25,26 @@ _MOST_JOBS = 20
 def stores(frontier: str, sink: str, inbox: str, archive: str) -> Iterator[Check]:
     """Those that are set: without a spider, files of its name are not known."""
     if frontier:
-        opened = _opens("frontier", frontier, _open_frontier)
-        yield opened
-        if opened.state == "ok":
-            yield from _notices(frontier)
+        yield from _frontier(frontier)
     if sink:
         yield _opens("sink", sink, _open_sink)
     if archive and not backends.is_local(archive):
         yield _opens("archive", archive, _open_archive)
     if inbox:
         yield _inbox(inbox)
+
+
+def _frontier(url: str) -> Iterator[Check]:
+    """Of one with a broker both servers: each may be down."""
+    opened = _opens("frontier", backends.books_of(url), _open_frontier)
+    yield opened
+    if opened.state == "ok":
+        yield from _notices(url)
+        return
+    try:
+        wait_for(backends.check_broker(url))
+    except TrotlineError as error:
+        yield failed("frontier", error)
 
 
 def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:

@@ -4,7 +4,7 @@ from trotline.cli.suggested_commands import file_of, same
 from trotline.coordinator.outlook import PATIENT, outage
 from trotline.model.job import Job
 from trotline.model.queue_job import is_queue
-from trotline.rules.shelves import MISSING
+from trotline.rules.shelves import MISSING, UNREACHABLE
 
 
 def remedy(held_back: str, job: Job) -> str:
@@ -12,7 +12,7 @@ def remedy(held_back: str, job: Job) -> str:
     if held_back.startswith(MISSING):
         again = "with another job" if is_queue(job) else same("start", file_of(job.spider), "--fresh", job=job)
         return f"the broker has lost them, and the job cannot finish: begin anew when the rest is done: {again}"
-    if outage(held_back) is None:
+    if outage(held_back) is None and not held_back.startswith(UNREACHABLE):
         return ""
     doctor = same("doctor", file_of(job.spider))
     return f"{PATIENT}; check it: {doctor}"

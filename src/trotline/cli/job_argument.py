@@ -5,10 +5,12 @@ import difflib
 import msgspec
 
 from trotline.commands.find_jobs import Here, Target, console_of, frontiers, jobs_here, survey
+from trotline.config.backends import is_local
 from trotline.config.settings import Settings
+from trotline.config.urls import public
 from trotline.errors import SettingsError
 
-__all__ = ["Here", "Target", "console_of", "find", "frontiers", "jobs_here", "spider_name", "survey"]
+__all__ = ["Here", "Target", "console_of", "find", "frontiers", "jobs_here", "not_here", "spider_name", "survey"]
 
 _NAMED = 20
 """Names in one message; a folder of a thousand spiders has a list of its own."""
@@ -31,15 +33,24 @@ async def find(settings: Settings, wanted: str | None) -> Target:
     if name is None and len({target.job.spider for target in known}) > 1:
         raise SettingsError("there are jobs of several spiders here: which one?", hint=_names(known))
     if not fitting:
-        raise SettingsError(_none(name), hint=_near(name, known))
+        raise not_here(settings, name, known)
     return msgspec.structs.replace(fitting[-1], typed=wanted or "")
 
 
-def _none(name: str | None) -> str:
-    return f"there is no job or spider {name!r} here" if name else "there is no job here yet"
+def not_here(settings: Settings, name: str | None, known: list[Target]) -> SettingsError:
+    """No job that is known here is of this name; of none, if it is None."""
+    what = f"there is no job or spider {name!r} here" if name else "there is no job here yet"
+    return SettingsError(what, hint=_near(settings, name, known))
 
 
-def _near(name: str | None, known: list[Target]) -> str:
+def _near(settings: Settings, name: str | None, known: list[Target]) -> str:
+    if not known and settings.frontier and not is_local(settings.frontier):
+        # Perhaps in an outage: a server that was emptied looks like one that was never used.
+        return (
+            f"{public(settings.frontier)} answers and has no job at all. If there was one: is this the right server "
+            "and database (--frontier)? Was it emptied, or restarted without its data? Its log and its settings of "
+            "persistence say it. What it had is gone then; a new job: trotline start FILE"
+        )
     if not known:
         return "Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier URL"
     words = [target.job.spider for target in known] + [target.job.id for target in known]

@@ -8,7 +8,7 @@ import click
 
 from trotline.cli.fleet_options import place_option
 from trotline.cli.forget_jobs import ALL, chosen, print_all_forgotten, print_forgotten
-from trotline.cli.job_argument import Target, spider_name, survey
+from trotline.cli.job_argument import Target, not_here, spider_name, survey
 from trotline.cli.options import age_of, examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, look_at_all
@@ -70,13 +70,16 @@ def command(
     if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
     age = age_of("--older-than", older_than) if older_than else None
-    here = wait_for(survey(settings_of(frontier=frontier)))
+    settings = settings_of(frontier=frontier)
+    here = wait_for(survey(settings))
     if to_forget is not None and (unreadable := [one for one in here.unreadable if one[1] == to_forget]):
         for place, job in unreadable:
             wait_for(forget_id(place, job))
             print_forgotten(job, json=as_json)
         return
     targets = _targets(here.targets, spider, unfinished, age)
+    if spider and not _targets(here.targets, spider) and not any(_is_of(job, spider) for _, job in here.unreadable):
+        raise not_here(settings, spider_name(spider), here.targets)
     if to_forget is not None:
         gone = chosen(targets, to_forget, filtered=age is not None)
         wait_for(forget(gone, force=force))
@@ -107,7 +110,9 @@ def _is_of(job: str, spider: str | None) -> bool:
     return spider is None or spider_name(spider) in (job, job.rpartition("-")[0])
 
 
-def _targets(targets: list[Target], spider: str | None, unfinished: bool, age: Seconds | None) -> list[Target]:
+def _targets(
+    targets: list[Target], spider: str | None, unfinished: bool = False, age: Seconds | None = None
+) -> list[Target]:
     name = spider_name(spider) if spider else None
     targets = [target for target in targets if name in (None, target.job.spider, target.job.id)]
     if unfinished:

@@ -199,7 +199,15 @@ def facts(report: "Report") -> dict[str, Any]:
         "pools": uses(progress.tallies),
         "pool_troubles": report.troubles,
         "cuts": cuts(progress, report.job.rules.own_limits),
-    } | ({"crew": report.crew, "unwritten": report.unwritten, **_inbox(report)} if report.whole else {})
+    } | (
+        {"crew": report.crew, "unwritten": report.unwritten, **_inbox(report), **_archive(report)}
+        if report.whole
+        else {}
+    )
+
+
+def _archive(report: "Report") -> dict[str, int]:
+    return {"archive_lost": report.archive.lost if report.archive is not None else 0}
 
 
 def _inbox(report: "Report") -> dict[str, Any]:

@@ -39,7 +39,8 @@ from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules import merge_note
+from trotline.rules import archive_note, merge_note
+from trotline.rules.archive_note import ArchiveNote
 from trotline.rules.field_coverage import coverage
 from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
@@ -74,6 +75,8 @@ class Look(msgspec.Struct, frozen=True):
     crew: list[WorkerView] = []
     merge: MergeNote | None = None
     """What the merge after the job gave. None: there was none."""
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive. None: it is not known of any."""
     coverage_warnings: list[str] = []
     """Fields that are filled less often than in the last job."""
 
@@ -121,6 +124,7 @@ async def _closely(settings: "Settings", job: str) -> Look:
             reasons=await console.reasons(),
             troubles=troubles,
             merge=await _merge(console),
+            archive=await _archive(console),
             coverage_warnings=await coverage_warnings(look.progress.tallies, before),
         )
 
@@ -128,6 +132,11 @@ async def _closely(settings: "Settings", job: str) -> Look:
 async def _merge(console: "Console") -> MergeNote | None:
     [note] = await console.read_notes([merge_note.NOTE])
     return merge_note.decode(note.data) if note is not None else None
+
+
+async def _archive(console: "Console") -> ArchiveNote | None:
+    [note] = await console.read_notes([archive_note.NOTE])
+    return archive_note.decode(note)
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -158,7 +167,7 @@ async def _look(target: Target, console: "Console") -> Look:
     progress = await console.progress()
     crew = await console.workers() if progress.finished_at is None else []
     number = living(crew)
-    held_back = progress.missing or await held_back_of(console, target.job, crew)
+    held_back = progress.missing or await held_back_of(console, target.job, crew) or progress.broker
     return Look(target, progress, alive=number > 0, workers=number, held_back=held_back, crew=crew)
 
 
@@ -191,6 +200,8 @@ def portrait(look: Look) -> list[str]:
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     lines += [f"warning: {safe(text)}" for text in (*warnings(p.tallies), *look.coverage_warnings)]
+    if look.archive is not None:
+        lines.append(f"archive: {safe(look.archive.sentence, _LINE)}")
     if look.merge is not None:
         lines += merge_lines(look.merge, look.target.name)
     if happened := {
@@ -257,6 +268,7 @@ def facts(look: Look) -> dict[str, object]:
         "lanes": look.lanes,
         "reasons": look.reasons,
         "merge": look.merge,
+        "archive_lost": look.archive.lost if look.archive is not None else 0,
         "coverage": [{**msgspec.structs.asdict(each), "share": each.share} for each in coverage(p.tallies)],
         "warnings": [*warnings(p.tallies), *look.coverage_warnings],
     }

@@ -61,7 +61,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         stands = state(p, alive=living(last.crew) > 0)
         click.echo(f"{target.job.id}: {stands}; {task_states(p, ', ')}")
         hint = _next(target, last)
-        more = [*_cut(last), *parked_line(last.inbox), *_unwritten(last.unwritten)]
+        more = [*_cut(last), *parked_line(last.inbox), *_unwritten(last.unwritten), *_archive(last)]
         for line in [*more, *([hint] if hint else [])]:
             click.echo(line)
 
@@ -116,6 +116,10 @@ def _unwritten(parcels: int) -> list[str]:
     return [f"{count(parcels, 'parcel')} of results not in the database yet; a writer stores them: trotline write"]
 
 
+def _archive(report: "Report") -> list[str]:
+    return [f"archive: {safe(report.archive.sentence, 400)}"] if report.archive is not None else []
+
+
 def _next(target: Target, report: "Report") -> str:
     """What makes it go on, if its workers do not by themselves."""
     steered = report.progress.state in (State.PAUSED, State.CANCELLED)
@@ -139,7 +143,7 @@ def _portrait(target: Target, inbox: str) -> list[str]:
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines[1:1] = [*held_back(report.held_back, report.job), *trouble_lines(report.troubles, _MOST)]
-    lines += [*_cut(report), *parked_line(report.inbox), *_unwritten(report.unwritten)]
+    lines += [*_cut(report), *parked_line(report.inbox), *_unwritten(report.unwritten), *_archive(report)]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     if report.lanes:

@@ -15,10 +15,12 @@ from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, So
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
+from trotline.rules import unknown_names
 
 AT_ONCE = 20_000
 """Records of one step: one transaction, and as much as is computed again after a kill."""
 _RACES = 20
+_LOOKED_AT = 1_000
 _BEFORE_ALL: Identity = ("", "", "")
 _EVERYTHING = 0
 """No rule has this fingerprint: under it every record is changed."""
@@ -59,6 +61,7 @@ async def merge(plan: MergePlan, on_step: OnStep = lambda report: None) -> Merge
     _need_library(plan.rule)
     store = backends.open_merge_store(plan.sink)
     try:
+        await check_kinds(store, plan)
         await store.open()
         return await _merged(store, plan, on_step)
     finally:
@@ -70,6 +73,7 @@ async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> Mer
     _need_library(plan.rule)
     store = backends.open_merge_store(plan.sink)
     try:
+        await check_kinds(store, plan)
         before = await store.totals()
         with TemporaryDirectory(prefix="trotline-merge-") as folder:
             copy = f"sqlite:{Path(folder) / 'copy.db'}"
@@ -78,6 +82,21 @@ async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> Mer
     finally:
         await store.close()
     return msgspec.structs.replace(report, before=before, dry_run=True)
+
+
+async def check_kinds(store: MergeStore, plan: MergePlan) -> None:
+    """A kind that no record has is probably a typing error. Where there is no record at all, nothing can be said."""
+    for kind in plan.kinds:
+        if await store.changed(_EVERYTHING, (kind,), _BEFORE_ALL, 1):
+            continue
+        if known := backends.count_kinds(plan.sink) or await _some_kinds(store):
+            raise SettingsError(f"no record is of the kind {kind!r}", hint=unknown_names.instead(kind, known, "kinds"))
+
+
+async def _some_kinds(store: MergeStore) -> list[str]:
+    """Of the first records: some sinks have too many rows to count."""
+    some = await store.changed(_EVERYTHING, (), _BEFORE_ALL, _LOOKED_AT)
+    return sorted({source.kind for source in some})
 
 
 async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:

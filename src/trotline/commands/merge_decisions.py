@@ -4,7 +4,7 @@ import itertools
 
 import msgspec
 
-from trotline.commands.merge import MergePlan, MergeReport, merge
+from trotline.commands.merge import MergePlan, MergeReport, check_kinds, merge
 from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.merge import Review, ThingView, Verdict, first_of, thing_id
@@ -57,6 +57,7 @@ async def decide(plan: MergePlan, verdicts: list[Verdict]) -> MergeReport:
     """Remember it, and merge what it concerns."""
     store = backends.open_merge_store(plan.sink)
     try:
+        await check_kinds(store, plan)
         await store.open()
         if await store.rule() != plan.rule.fingerprint:
             raise SettingsError(

@@ -14,14 +14,16 @@ import msgspec
 from trotline.commands.archive import existing
 from trotline.config import backends
 from trotline.config.settings import Settings
-from trotline.errors import SinkRejects, TrotlineError
+from trotline.errors import SettingsError, SinkRejects, TrotlineError
 from trotline.model.archive import ArchiveQuery, CaptureKind
 from trotline.model.record import Record
+from trotline.ports.archive import Archive
 from trotline.ports.sink import Sink
 from trotline.processes import reparse_child
 from trotline.processes.reparse_child import ReparseCounts, ReparseShare
 from trotline.processes.reparse_parser import Parser
-from trotline.rules import row_differences
+from trotline.rules import row_differences, unknown_names
+from trotline.rules.archive_queries import SkippedCaptures
 from trotline.rules.row_differences import Differences, Identity, Made
 
 BATCH = 500
@@ -50,8 +52,9 @@ class ReparseReport(msgspec.Struct, frozen=True, kw_only=True):
 async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> ReparseReport:
     """`show` gets the differences before anything is written."""
     settings = plan.settings
-    async with existing(settings.archive):
-        """It is there: every process opens it for itself."""
+    async with existing(settings.archive) as archive:
+        # Every process opens it for itself.
+        await check_filters(archive, plan.query)
     with TemporaryDirectory(prefix="trotline-reparse-") as name:
         files = [_new(Path(name) / f"{part}.records") for part in range(settings.processes)]
         counts = total(await asyncio.gather(*(_run(plan, part, file) for part, file in enumerate(files))))
@@ -70,6 +73,30 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
                 return report
             written, refused = await _write(settings.sink, made, opened)
             return msgspec.structs.replace(report, written=written, refused=refused)
+
+
+async def check_filters(archive: Archive, query: ArchiveQuery) -> None:
+    """A job or route of which nothing is archived is probably a typing error. In an empty archive nothing can be said.
+
+    Ends at the first page that fits: where there is one, it costs little.
+    """
+    if not query.job and not query.route:
+        return
+    named = ArchiveQuery(job=query.job, route=query.route)
+    jobs, routes = Counter[str](), Counter[str]()
+    async for entry in archive.entries(ArchiveQuery(kind=CaptureKind.RESPONSE), SkippedCaptures().add):
+        if named.fits(entry):
+            return
+        jobs[entry.job] += 1
+        if not query.job or query.job == entry.job:
+            routes[entry.route] += 1
+    if query.job and query.job not in jobs and jobs:
+        hint = unknown_names.instead(query.job, sorted(jobs), "jobs")
+        raise SettingsError(f"no page of a job {query.job!r} is archived here", hint=hint)
+    if routes:
+        of_job = f" of {query.job}" if query.job else ""
+        hint = unknown_names.instead(query.route, sorted(routes), "routes")
+        raise SettingsError(f"no page{of_job} of a route {query.route!r} is archived here", hint=hint)
 
 
 def newest(files: Sequence[BinaryIO]) -> dict[Identity, Made]:

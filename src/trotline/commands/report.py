@@ -23,6 +23,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import STOPPING
+from trotline.rules.archive_note import ArchiveNote
 from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
@@ -87,6 +88,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Of the settings; None: there is none, it cannot be read, or it was not asked for."""
     points: tuple[Point, ...] = ()
     """What others observed of the whole job before, the oldest first."""
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive, in an operator's view. None: it is not known of any."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
@@ -172,7 +175,7 @@ class Reporter:
             found=progress.tallies.get("records", 0),
             stored=await self._stored_now(),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
-            held_back=held_back or progress.missing or held_back_by(crew) or self._untaken,
+            held_back=held_back or progress.missing or held_back_by(crew) or self._untaken or progress.broker,
             workers=len(crew) if self._whole else workers,
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,

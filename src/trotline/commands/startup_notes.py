@@ -9,6 +9,7 @@ from trotline.model.job import WorkerView
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import redaction
+from trotline.rules.archive_note import ArchiveNote
 
 _SEED_REASONS = {
     "host": "out of scope: not one of the spider's hosts",
@@ -46,11 +47,8 @@ def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
 
 
 def about_lost(pages: int, archive: str) -> list[str]:
-    number = "1 page" if pages == 1 else f"{pages:,} pages"
-    return [
-        f"{number} of this run were written to {archive} and are gone: their files were removed (a folder that was"
-        " moved, a lifecycle rule of the bucket). Put the files back, or fetch the pages again: --fresh"
-    ]
+    """Of this run: the note of the job has those of all workers."""
+    return [ArchiveNote(lost=pages, place=archive).sentence.replace(" of this job ", " of this run ", 1)]
 
 
 async def about_others(opened: OpenJob) -> list[str]:

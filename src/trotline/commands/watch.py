@@ -19,10 +19,11 @@ from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
+from trotline.rules import archive_note
 from trotline.rules.series import FINEST, Point
 
 COUNT_EVERY: Seconds = 2.0
-"""How often it is asked what waits for a writer, and in the inbox."""
+"""How often it is asked what waits for a writer and in the inbox, and what is gone from the archive."""
 
 
 async def look(frontier_url: str, job: Job, inbox_url: str = "") -> Report:
@@ -31,7 +32,7 @@ async def look(frontier_url: str, job: Job, inbox_url: str = "") -> Report:
         async with pool_watch(frontier_url) as pools:
             report = await Reporter(opened, whole=True, pools=pools).report()
             report = msgspec.structs.replace(report, points=await _points(opened))
-            return await _counted(frontier_url, inbox_url, report)
+            return msgspec.structs.replace(report, **await _beside(frontier_url, inbox_url, opened))
     finally:
         await opened.close()
 
@@ -48,17 +49,17 @@ async def watch(
     the job's console."""
     opened = await backends.open_frontier(frontier_url, job)
     enough = enough or asyncio.Event()
-    waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
+    beside = await _beside(frontier_url, inbox_url, opened)
     points = await _points(opened)
 
     async def count() -> None:
-        nonlocal waiting, inbox
+        nonlocal beside
         while True:
             await asyncio.sleep(COUNT_EVERY)
-            waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
+            beside = await _beside(frontier_url, inbox_url, opened)
 
     def shown(report: Report) -> None:
-        show(msgspec.structs.replace(report, unwritten=waiting, inbox=inbox, points=points))
+        show(msgspec.structs.replace(report, points=points, **beside))
         if ending_of(report.progress, report.job.rules) is not None:
             enough.set()
 
@@ -73,7 +74,8 @@ async def watch(
                     if attend is not None:
                         await stack.enter_async_context(in_background(attend(opened.console), enough.set))
                     await enough.wait()
-            return await _counted(frontier_url, inbox_url, await reporter.report())
+            last = await reporter.report()
+            return msgspec.structs.replace(last, **await _beside(frontier_url, inbox_url, opened))
     finally:
         await opened.close()
 
@@ -83,10 +85,11 @@ async def _points(opened: OpenJob) -> tuple[Point, ...]:
     return tuple(await Observer(opened.console, time.monotonic).series(FINEST))
 
 
-async def _counted(frontier_url: str, inbox_url: str, report: Report) -> Report:
-    waiting, inbox = await _unwritten(frontier_url, report.job), await look_at_inbox(inbox_url)
-    return msgspec.structs.replace(report, unwritten=waiting, inbox=inbox)
-
-
-async def _unwritten(frontier_url: str, job: Job) -> int:
-    return (await backends.unwritten(frontier_url)).get(job.id, 0)
+async def _beside(frontier_url: str, inbox_url: str, opened: OpenJob) -> dict[str, Any]:
+    """What a report does not count by itself."""
+    [note] = await opened.console.read_notes([archive_note.NOTE])
+    return {
+        "unwritten": (await backends.unwritten(frontier_url)).get(opened.job.id, 0),
+        "inbox": await look_at_inbox(inbox_url),
+        "archive": archive_note.decode(note),
+    }

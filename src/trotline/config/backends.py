@@ -248,6 +248,14 @@ async def notices(frontier: str) -> list[Notice]:
         return await offer(frontier)
 
 
+async def check_broker(frontier: str) -> None:
+    """Raises FrontierError if the broker of a brokered frontier cannot be used; others have none."""
+    broker = backend_of(frontier).broker
+    if broker is not None:
+        with _installed(frontier):
+            await broker.notices(frontier)
+
+
 async def frontier_load(frontier: str) -> ServerLoad | None:
     """How busy the server behind a frontier is; None: its technology does not say."""
     offer = _frontier(frontier).load

@@ -71,14 +71,17 @@ class JobMonitor:
         """A job was started: do not wait for the next interval."""
         self._checked_at = float("-inf")
 
-    async def check(self, now: Moment) -> None:
-        if now - self._checked_at >= self._policy.monitor_every:
+    async def check(self, now: Moment) -> bool:
+        """Were the jobs looked at? Only now and then. What failed the last time was done again then."""
+        is_due = now - self._checked_at >= self._policy.monitor_every
+        if is_due:
             self._checked_at = now
             await self._check_jobs()
         if not self._config.during and now - self._retired_at >= self._policy.retire_every:
             self._retired_at = now
             # In the background: a slow database must not delay a scheduled start.
             self._retiring = asyncio.create_task(self._retire(now))
+        return is_due
 
     async def close(self) -> None:
         seeding = (tracked.seeding for tracked in self._tracked.values())

@@ -138,8 +138,9 @@ class Leader:
                     now = self._now()
                     if await scheduler.check(now):
                         monitor.check_soon()
-                    await monitor.check(now)
-                    self._recover("work")
+                    # A server that is out of memory answers questions: it has recovered when it takes a write again.
+                    if await monitor.check(now):
+                        self._recover("work")
                 except TermOver:
                     return
                 except TrotlineError as error:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 
 import msgspec
 
-from trotline.frontier.missing_parcels import MissingParcels
+from trotline.frontier.missing_parcels import AtBroker, MissingParcels
 from trotline.frontier.pump import Pump
 from trotline.model.job import (
     Budget,
@@ -40,17 +40,21 @@ from trotline.ports.jobs import Jobs
 def brokered(opened: OpenBooks, broker: Broker) -> OpenJob:
     pump = Pump(opened.books, broker, opened.frontier)
     opened.set_supply(pump.supply)
+    missing = MissingParcels(opened.books, broker)
     return OpenJob(
-        opened.job, BrokeredFrontier(opened.frontier, pump), BrokeredConsole(opened.console, opened.books, pump, broker)
+        opened.job,
+        BrokeredFrontier(opened.frontier, pump, missing),
+        BrokeredConsole(opened.console, opened.books, pump, missing),
     )
 
 
 class BrokeredFrontier:
     """Keeps the promises of its books, but for F4 and F15 beyond the window (`rules.shelves`)."""
 
-    def __init__(self, books: Frontier, pump: Pump) -> None:
+    def __init__(self, books: Frontier, pump: Pump, missing: MissingParcels) -> None:
         self._books = books
         self._pump = pump
+        self._missing = missing
 
     @property
     def generation(self) -> int:
@@ -120,6 +124,7 @@ class BrokeredFrontier:
 
     async def close(self) -> None:
         try:
+            await self._missing.close()
             await self._pump.close()
         finally:
             await self._books.close()
@@ -128,17 +133,18 @@ class BrokeredFrontier:
 class BrokeredConsole:
     """The console of the books. What waits on the shelves is counted there, but not listed."""
 
-    def __init__(self, console: Console, books: Books, pump: Pump, broker: Broker) -> None:
+    def __init__(self, console: Console, books: Books, pump: Pump, missing: MissingParcels) -> None:
         self._console = console
         self._books = books
         self._pump = pump
-        self._missing = MissingParcels(books, broker)
+        self._missing = missing
 
     async def progress(self) -> Progress:
         found = await self._console.progress()
         waits = found.finished_at is None and found.waiting > 0
+        looked = await self._missing.look() if waits else AtBroker()
         # What the books say of it is for views that do not know of the broker.
-        return msgspec.structs.replace(found, missing=await self._missing.look() if waits else "")
+        return msgspec.structs.replace(found, missing=looked.missing, broker=looked.unreachable)
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         return await self._console.lanes(limit)

@@ -137,6 +137,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """A note if URLs are not remembered exactly, or not per job; see `Memory`."""
     missing: str = ""
     """What is counted as waiting and cannot come, as a broker has lost it; empty if nothing is known of."""
+    broker: str = ""
+    """Why the broker that has tasks of the job cannot be asked; empty if it answers, or is not needed now."""
     budget: Budget = Budget()
 
     @property

@@ -4,12 +4,13 @@ from math import inf
 
 import msgspec
 
+from trotline.model.named_values import NamedValues
 from trotline.model.time import Seconds
 
 MIB = 1024 * 1024
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
     wire_body: int = 10 * MIB
     decoded_body: int = 32 * MIB
     expansion: int = 100

@@ -2,12 +2,14 @@
 
 import msgspec
 
+from trotline.model.named_values import NamedValues
+
 FILE_ROUTE = "file"
 """The route of downloads."""
 MIB = 1024 * 1024
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
+class Files(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
     """Where downloads go, and which are accepted: `Spider(files=Files(folder="pictures", images=True))`."""
 
     folder: str

@@ -31,7 +31,8 @@ class ObjectStore(Protocol):
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def listed(self, prefix: str) -> list[StoredObject]:
-        """Those in a folder; all without a name. Sorted by name."""
+        """Those in a folder; all without a name. Sorted by name. `ArchiveError` if one has a name that cannot be read:
+        it is named."""
         ...
 
     async def delete(self, names: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
+from trotline.worker.archive_losses import ArchiveLosses
 from trotline.worker.marker import SIZE, Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
@@ -174,6 +175,8 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     _handle_signals(worker)
     reporting = asyncio.create_task(_report(worker, keeper, marker, config.status))
     keeping = asyncio.create_task(keeper.keep()) if keeper is not None else None
+    losses = ArchiveLosses(archive, opened.console, redaction.text(settings.archive)) if archive is not None else None
+    telling = asyncio.create_task(losses.watch()) if losses is not None else None
     last = ChildStatus()
     try:
         await worker.run()
@@ -199,8 +202,10 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
             await cache.close()
         if validators is not None:
             await validators.close()
-        if archive is not None:
+        if archive is not None and losses is not None and telling is not None:
+            telling.cancel()
             await archive.close()
+            await losses.tell()
             if archive.lost:
                 stats = msgspec.structs.replace(worker.stats, archive_lost=archive.lost)
                 _send_status(config.status, msgspec.structs.replace(last, stats=stats))

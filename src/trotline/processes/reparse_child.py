@@ -21,7 +21,8 @@ from trotline.model.record import Record
 from trotline.processes import memory_limits
 from trotline.rules import redaction, row_differences
 from trotline.spider.handler_failed import HandlerFailed
-from trotline.worker.reparse import NotRead, Reparse, kept_of
+from trotline.worker.reparse import NotRead, Reparse
+from trotline.worker.reparse_files import ReparseFiles
 
 _LENGTH = struct.Struct("<I")
 EXAMPLES = 3
@@ -125,7 +126,7 @@ def main() -> int:
 
 async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
     reparse = _reparse(share.ref, any_spider=bool(share.query.job))
-    archive = backends.open_archive(share.archive, f"reparse-{share.part}")
+    archive, files = backends.open_archive(share.archive, f"reparse-{share.part}"), _files(share.archive)
     with reparse.interruptible():
         async for page in archive.pages(share.query, share.part, share.parts, share.unit, tally.damage):
             tally.pages += 1
@@ -143,14 +144,19 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
                 for one in got.rejects:
                     tally.reject(f"{one.kind}: {one.why}", page.entry.url)
                 write(out, got.records)
-                if kept and not share.dry_run:
-                    await archive.write([kept_of(page, one) for one in kept])
+                if not share.dry_run:
+                    await files.write(archive, page, kept)
     await archive.close()
 
 
 @lru_cache(maxsize=1)
 def _reparse(ref: str, *, any_spider: bool) -> Reparse:
     return Reparse(load(ref), any_spider=any_spider)
+
+
+@lru_cache(maxsize=1)
+def _files(archive: str) -> ReparseFiles:
+    return ReparseFiles()
 
 
 def unread_of(out: Path) -> Path:

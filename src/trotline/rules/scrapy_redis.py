@@ -10,7 +10,7 @@ from trotline.model.task import NORMAL, Task
 from trotline.rules import plain_pickle
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import NotData, TaggedJson
-from trotline.rules.task_fields import LARGEST_BODY, LEAST_PRIORITY, LONGEST_NAME, MOST_PRIORITY, MOST_RETRIES
+from trotline.rules.task_fields import LARGEST_BODY, LEAST_PRIORITY, MOST_PRIORITY, MOST_RETRIES, cut_to_name
 
 NOTE = "scrapy identity"
 """The note of a job whose fingerprints are those of scrapy-redis; its text is the key of the imported filter."""
@@ -55,7 +55,7 @@ def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
     unfiltered_as = unfiltered(START, number, method, url, body)
     return Task(
         url=url,
-        route=str(fields.get("callback") or "parse")[:LONGEST_NAME],
+        route=cut_to_name(str(fields.get("callback") or "parse")),
         lane=_lane(url),
         fingerprint=unfiltered_as if fields.get("dont_filter") else filtered(fingerprint(method, url, body)),
         priority=min(max(NORMAL - 2 * int(priority), LEAST_PRIORITY), MOST_PRIORITY),
@@ -82,4 +82,4 @@ def _lane(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or f"{parts.scheme}:"
     port = parts.port
-    return (host if port is None or _PORTS.get(parts.scheme) == port else f"{host}:{port}")[:LONGEST_NAME]
+    return cut_to_name(host if port is None or _PORTS.get(parts.scheme) == port else f"{host}:{port}")

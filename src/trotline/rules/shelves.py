@@ -60,6 +60,15 @@ MISSING = "the books count "
 """How `missing` begins."""
 
 
+UNREACHABLE = "broker is unreachable: "
+"""How `unreachable` begins."""
+
+
+def unreachable(what: str) -> str:
+    """For operators: pages whose tasks are at hand are visited, and new ones are kept in the books for a while."""
+    return f"{UNREACHABLE}{what}"
+
+
 def missing(tasks: int, shelves: int, place: str) -> str:
     """For operators: these tasks do not come."""
     queues = "a shelf whose queue" if shelves == 1 else f"{shelves:,} shelves whose queues"

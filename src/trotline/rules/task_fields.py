@@ -23,7 +23,8 @@ LEAST_PRIORITY, MOST_PRIORITY = -1_000_000, 1_000_000
 MOST_RETRIES = 1_000
 MOST_DEPTH = 1_000_000_000
 LONGEST_NAME = 1_000
-"""Characters of a lane, a pool, a session, a chain or a site."""
+"""Bytes of a lane, a session, a chain, a site or a route, in UTF-8. An index of PostgreSQL holds 2,704: a lane is
+stored with its pool, and of a job with a queue per route with that as well."""
 LONGEST_KEY = 8_192
 """Characters of a key: as many as a seed's URL may have."""
 LARGEST_BODY = LARGEST_META = 1024 * 1024
@@ -101,9 +102,18 @@ def whole(least: int, most: int) -> Check:
 
 def name(value: Any) -> str:
     """Text in one line, of a sane length."""
-    if not isinstance(value, str) or len(value) > LONGEST_NAME or _NOT_IN_A_NAME.search(value):
-        raise InvalidValue(f"text in one line, at most {LONGEST_NAME:,} characters")
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or _NOT_IN_A_NAME.search(value) or _is_long(value):
+        raise InvalidValue(f"text in one line, at most {LONGEST_NAME:,} bytes in UTF-8")
     return value if type(value) is str else str.__str__(value)
+
+
+def _is_long(text: str) -> bool:
+    return len(str.encode(text)) > LONGEST_NAME
+
+
+def cut_to_name(text: str, room: int = LONGEST_NAME) -> str:
+    """As much of a text from elsewhere as a name may have."""
+    return text.encode(errors="replace")[:room].decode(errors="ignore")
 
 
 def pool(value: Any) -> str:
@@ -302,6 +312,7 @@ def _plainly_right(given: Task) -> bool:
         and 0 <= given.depth <= MOST_DEPTH
         and -(2**63) <= given.fingerprint < 2**63
         and len(names) <= LONGEST_NAME
+        and names.isascii()
         and names.isprintable()
         and (not given.pool or pool_names.POOL.fullmatch(given.pool) is not None)
         and given.method == _EMPTY.method

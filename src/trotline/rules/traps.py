@@ -10,6 +10,7 @@ import re
 
 import msgspec
 
+from trotline.model.named_values import NamedValues
 from trotline.model.time import Moment
 from trotline.rules.session_ids import SessionDetector, without_session
 from trotline.rules.urls import Address
@@ -27,7 +28,7 @@ SESSION = "trap: session id"
 """One reason per rule; the summary maps it to the setting."""
 
 
-class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
+class TrapRules(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
     """The limits of the trap rules. 0 disables a rule."""
 
     segments: int = 30

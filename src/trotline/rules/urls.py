@@ -12,6 +12,7 @@ import can_ada
 import msgspec
 import xxhash
 
+from trotline.model.named_values import NamedValues
 from trotline.model.proxy_pool import names_account
 from trotline.model.task import Task
 
@@ -31,7 +32,7 @@ LONGEST_TEXT = 65_536
 """Longer text is refused without parsing: a megabyte of `data:` must cost nothing."""
 
 
-class UrlRules(msgspec.Struct, frozen=True, kw_only=True):
+class UrlRules(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
     """Which differences between two URLs do not make two pages."""
 
     tracking: Collection[str] = TRACKING

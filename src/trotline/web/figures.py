@@ -11,7 +11,8 @@ from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
 from trotline.model.alert import AlertBook
 from trotline.model.time import Moment, Seconds
-from trotline.rules import alert_book, merge_note
+from trotline.rules import alert_book, archive_note, merge_note
+from trotline.rules.archive_note import ArchiveNote
 from trotline.rules.merge_note import MergeNote
 from trotline.rules.series import FINEST, Point, Resolution
 from trotline.web.jobs_index import WITHIN, JobsIndex, Opened
@@ -59,6 +60,15 @@ class Figures:
             return merge_note.decode(note.data) if note is not None else None
 
         return await self._of(job, "merge", read, None)
+
+    async def archive(self, job: str) -> ArchiveNote | None:
+        """Pages that are gone from the archive. None: it is not known of any."""
+
+        async def read(opened: Opened) -> ArchiveNote | None:
+            [note] = await opened.console.read_notes([archive_note.NOTE])
+            return archive_note.decode(note)
+
+        return await self._of(job, "archive", read, None)
 
     async def alerts_checked(self, job: str) -> Seconds | None:
         """How long ago a process evaluated the alert rules; None: none did, or that is not known."""

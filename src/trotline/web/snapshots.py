@@ -134,7 +134,7 @@ class Snapshots:
             # After the end a late heartbeat may still list a worker that has left.
             crew = []
         points = _with_now(kept.points, progress)
-        held_back = progress.missing or await held_back_of(opened.console, job, crew)
+        held_back = progress.missing or await held_back_of(opened.console, job, crew) or progress.broker
         eta = _eta(points, progress, crew, summary, held_back)
         view = job_view(place.url, job, progress, crew, held_back, _rate(points, progress), eta)
         return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log, points=points)

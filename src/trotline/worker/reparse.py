@@ -1,13 +1,12 @@
 """One archived page through its handler, as if it had just been fetched."""
 
 import asyncio
-import hashlib
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from trotline.model.archive import ArchivedPage, Capture, CaptureKind
+from trotline.model.archive import ArchivedPage, CaptureKind
 from trotline.model.harvest import Artifact, Harvest
 from trotline.model.limits import Limits
 from trotline.model.task import Task
@@ -89,21 +88,6 @@ class Reparse:
         seen = ReparsedPage(task, page.answer, route, _text(page.about.get("account")))
         seen.tried = self._tried
         return seen
-
-
-def kept_of(page: ArchivedPage, artifact: Artifact) -> Capture:
-    """A file that a handler keeps of an archived page. Its id is that of its content: it is found once."""
-    return Capture(
-        id=hashlib.blake2b(artifact.address.encode(), digest_size=16).hexdigest(),
-        kind=CaptureKind.ARTIFACT,
-        url=artifact.address,
-        at=page.entry.at,
-        job=page.entry.job,
-        route=page.entry.route,
-        type=artifact.type,
-        body=artifact.data,
-        about={"page": page.entry.url},
-    )
 
 
 def task_of(page: ArchivedPage) -> Task:

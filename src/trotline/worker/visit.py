@@ -1,4 +1,5 @@
-"""One visit: robots.txt, fetch, judge, parse, filter links. Steps 5 to 7 of the path; storing comes after."""
+"""One visit: robots.txt, fetch, judge; then the page is read (`page_reading`). Steps 5 to 7 of the path; storing comes
+after."""
 
 import asyncio
 import logging
@@ -6,49 +7,35 @@ import logging
 import msgspec
 
 from trotline.errors import ValidatorsError
-from trotline.frontier.gate_result import GateResult
 from trotline.model.answer import Answer, Failure
-from trotline.model.client import Client
-from trotline.model.harvest import Harvest
 from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, is_account_pool, lane_of
-from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
-from trotline.ports.evidence import Evidence
-from trotline.ports.robots import Permission
-from trotline.rules import account_sessions, conditional_requests, proxy_judgement, redirects, retries, session_pinning
+from trotline.rules import account_sessions, conditional_requests, proxy_judgement, redirects, session_pinning
 from trotline.rules.verdicts import judge
-from trotline.spider import harvest, hook_calls
+from trotline.spider import hook_calls
 from trotline.spider.handler_failed import HandlerFailed
-from trotline.spider.page import Page, pictures, visible_text
-from trotline.spider.retry_page import Retry
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker import new_tasks, sitemaps
+from trotline.worker import sitemaps
 from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
-from trotline.worker.finished_visit import HANDLER, FinishedVisit, Request, failed_visit, lane_feedback, request_of
-from trotline.worker.hand_over import hand_over
-from trotline.worker.marked import Marked, RobotsMarked
+from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
+from trotline.worker.marked import RobotsMarked
+from trotline.worker.page_reading import PageReading
 from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
+from trotline.worker.robots_refusals import not_allowed
 from trotline.worker.sitemaps import SitemapVisitor
 
 log = logging.getLogger("trotline.visit")
-
-_RECORDS_COMPARED = 20
-"""Records of a page that are part of its text when it is compared with other pages."""
-
-
-NO_ARCHIVE = "page.keep needs an archive: --archive URL"
 
 
 class Visitor:
@@ -64,7 +51,8 @@ class Visitor:
         self._sessions = ProcessSessions(parts)
         self._clients = None if spider.when_blocked is None else ClientChoice()
         self._captures = None if parts.archive is None else Captures(spider, parts.job, parts.request_headers)
-        self._sitemaps = SitemapVisitor(spider, parts, self._marked, self._clients)
+        self._reading = PageReading(spider, parts, self._sessions, self._clients)
+        self._sitemaps = SitemapVisitor(spider, parts, self._reading.marked, self._clients)
 
     async def visit(self, lease: Lease) -> FinishedVisit:
         if lease.member and is_account_pool(lease.task.pool):
@@ -83,7 +71,7 @@ class Visitor:
         if isinstance(account, FinishedVisit):
             return account
         if self._accounts.must_log_in(account):
-            return await self._accounts.log_in(account, lambda: self._mark(lease), self._parts.marker.read)
+            return await self._accounts.log_in(account, lambda: self._reading.mark(lease), self._parts.marker.read)
         return await self._accounts.close(account, await self._visit(lease, account.way, account))
 
     async def _visit(self, lease: Lease, way: Way | None, account: AccountVisit | None = None) -> FinishedVisit:
@@ -95,7 +83,7 @@ class Visitor:
             # Disallow rules do not apply to sitemaps, which are made for crawlers. Crawl-delay does, and nothing is
             # fetched before it is known.
             if not permission.allowed and (permission.ask_again or not of_sitemap):
-                return self._not_allowed(lease, permission)
+                return not_allowed(lease, permission, self._parts.chance)
             delay = permission.delay
         if of_sitemap:
             visit = await self._sitemaps.visit(lease, delay, way)
@@ -138,7 +126,7 @@ class Visitor:
         answered = self._parts.meter.now()
         if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
             await self._sessions.log_in(session_pinning.name_of(task.session))
-        with self._marked(lease):
+        with self._reading.marked(lease):
             verdict = judge(
                 asked,
                 answer,
@@ -165,15 +153,17 @@ class Visitor:
         try:
             if hook_calls.any_async(hooks):
                 calls = hook_calls.before_request_async(hooks, task)
-                asked = await in_time(calls, self._limits.handler, lambda: self._mark(lease), self._parts.marker.read)
+                asked = await in_time(
+                    calls, self._limits.handler, lambda: self._reading.mark(lease), self._parts.marker.read
+                )
             else:
-                with self._marked(lease):
+                with self._reading.marked(lease):
                     asked = hook_calls.before_request(hooks, task)
         except HandlerFailed as failed:
             if failed.__cause__ is None:
                 # It took too long.
                 failed.group = f"before_request hook {'; '.join(hook.name for hook in hooks)}: {failed.group}"
-            return self._failed(lease, failed, None)
+            return self._reading.failed(lease, failed, None)
         return FinishedVisit(lease=lease, outcome=Done(why=asked)) if isinstance(asked, str) else asked
 
     async def _judged(
@@ -188,22 +178,10 @@ class Visitor:
         if account is not None and (ended := self._ended(account, route, answer, verdict, feedback)):
             return ended
         if verdict.kind is Kind.OK:
-            return await self._read(lease, route, answer, feedback, account.account.name if account else "")
+            return await self._reading.read(lease, route, answer, feedback, account.account.name if account else "")
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
-        return self._failed_visit(lease, verdict, feedback)
-
-    def _failed_visit(self, lease: Lease, verdict: Verdict, feedback: LaneFeedback | None) -> FinishedVisit:
-        of_route = self._spider.routes.get(lease.task.route)
-        is_plain = of_route is None or of_route.client is Client.PLAIN
-        choice = self._clients if is_plain else None
-        again = None if choice is None else choice.again(lease, verdict, self._parts.chance)
-        if again is None:
-            return failed_visit(lease, verdict, feedback, self._parts.chance)
-        # Neither the lane's pace nor the proxy is charged: it may be the client that is blocked.
-        return FinishedVisit(
-            lease=lease, outcome=again, member=MemberResult.UNCLEAR if lease.member else MemberResult.UNUSED
-        )
+        return self._reading.failed_visit(lease, verdict, feedback)
 
     def _ended(
         self,
@@ -216,10 +194,10 @@ class Visitor:
         """The finished visit if the session of its account has ended: such a page is never read."""
         lease = account.lease
         try:
-            with self._marked(lease):
+            with self._reading.marked(lease):
                 why = self._accounts.logged_out(account, route, answer, verdict)
         except HandlerFailed as failed:
-            return self._failed(lease, failed, feedback)
+            return self._reading.failed(lease, failed, feedback)
         return self._accounts.ended(account, why) if why else None
 
     def _with_proxies(self, visit: FinishedVisit) -> FinishedVisit:
@@ -237,98 +215,6 @@ class Visitor:
         detail = f"{visit.outcome.detail}: {', '.join(names)}"
         return msgspec.structs.replace(visit, outcome=msgspec.structs.replace(visit.outcome, detail=detail))
 
-    def _not_allowed(self, lease: Lease, permission: Permission) -> FinishedVisit:
-        if permission.ask_again:
-            return self._unreadable(lease, permission)
-        why = f"refused: {permission.why or 'robots.txt'}"
-        feedback = LaneFeedback(Kind.REFUSED, interval=permission.delay, robots=True)
-        return FinishedVisit(
-            lease=lease, outcome=Done(why=why), feedback=feedback, request=Request(verdict=Kind.REFUSED.value)
-        )
-
-    def _unreadable(self, lease: Lease, permission: Permission) -> FinishedVisit:
-        """robots.txt cannot be fetched: as if the host were unreachable, so it costs an attempt and ends some time. If
-        robots.txt was rate limited, the lane rests, as if the page had been."""
-        why = permission.why or "robots.txt: cannot be read"
-        if permission.way_failed:
-            # Through a pool, the next visit has another proxy.
-            again = proxy_judgement.AGAIN if lease.member else permission.ask_again
-            wait = again * (1.0 + self._parts.chance.random())
-            return FinishedVisit(lease=lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.FAULT)
-        kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
-        outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)
-        rest = permission.ask_again if permission.throttled else 0.0
-        return FinishedVisit(lease=lease, outcome=outcome, feedback=LaneFeedback(kind=kind, rest=rest))
-
-    async def _read(
-        self,
-        lease: Lease,
-        route: Route | None,
-        answer: Answer | Failure,
-        feedback: LaneFeedback | None,
-        account: str = "",
-    ) -> FinishedVisit:
-        if route is None or isinstance(answer, Failure):
-            known = ", ".join(self._spider.routes)
-            return FinishedVisit(
-                lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
-            )
-        if route.name == FILE_ROUTE and self._spider.files is not None and answer.file is None:
-            why = "handler: file was not stored: API gateways cannot download"
-            return FinishedVisit(lease=lease, outcome=Bury(why=why), feedback=feedback)
-        page = Page(lease.task, answer, route, account)
-        if lease.kills and self._parts.evidence is not None:
-            self._keep_evidence(lease, self._parts.evidence, answer.body)
-        try:
-            if self._hooks.after_answer:
-                with self._marked(lease):
-                    hooked = hook_calls.after_answer(self._hooks.after_answer, page)
-                if isinstance(hooked, str):
-                    return FinishedVisit(lease=lease, outcome=Done(why=hooked), feedback=feedback)
-                page = hooked
-            if blocked := self._says_blocked(lease, page):
-                return self._blocked(lease, blocked, feedback)
-            got = await self._harvest(lease, route, page)
-            if page.kept and self._captures is None:
-                raise HandlerFailed(NO_ARCHIVE)
-        except HandlerFailed as failed:
-            self._end_if_out_of_memory(lease, failed)
-            return self._failed(lease, failed, feedback)
-        try:
-            with self._marked(lease):
-                links = self._filter(lease, page, got)
-            links.tasks = new_tasks.checked(links.tasks, len(got.tasks))
-            handoffs = hand_over(self._parts.others, got.handoffs, links, lease.leased_at)
-            if not account and session_pinning.opened_by(lease.task, answer):
-                links.tasks = [session_pinning.continued(task, lease.task, self._sessions.home) for task in links.tasks]
-        except Exception as error:
-            if not (odd := new_tasks.invalid_value(got, error)):
-                raise
-            return self._failed(lease, HandlerFailed.of(odd, route.handler), feedback)
-        return FinishedVisit(
-            lease=lease,
-            outcome=Done(),
-            records=got.records,
-            links=links,
-            handoffs=handoffs,
-            rejects=got.rejects,
-            dropped=got.dropped,
-            field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),
-            is_listing=not self._parts.field_stats.met_records and route.is_listing,
-            feedback=feedback,
-            seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
-            kept=tuple(page.kept) if page.kept else (),
-        )
-
-    def _filter(self, lease: Lease, page: Page, got: Harvest) -> GateResult:
-        gate = self._parts.gate
-        similarity = gate.find_near_duplicate(
-            lease.task.lane, page.url, lambda: _content(page, got), lambda: pictures(page)
-        )
-        if similarity is None:
-            return gate.filter(got.tasks, got.follows, lease.task, page.url, lease.leased_at)
-        return gate.filter_alike(similarity, got.tasks, got.follows, lease.task, page.url, lease.leased_at)
-
     async def _conditional(self, task: Task, route: Route | None) -> Task:
         """The task with If-None-Match or If-Modified-Since, if the page was fetched before."""
         if (
@@ -345,53 +231,9 @@ class Visitor:
             return task
         return task if validator is None else conditional_requests.asking(task, validator)
 
-    def _blocked(self, lease: Lease, why: str, feedback: LaneFeedback | None) -> FinishedVisit:
-        feedback = feedback and msgspec.structs.replace(feedback, kind=Kind.BLOCKED)
-        return self._failed_visit(lease, Verdict(kind=Kind.BLOCKED, why=why), feedback)
-
-    def _says_blocked(self, lease: Lease, page: Page) -> str:
-        if not self._spider.blocked:
-            return ""
-        with self._marked(lease):
-            return self._spider.says_blocked(page)
-
-    async def _harvest(self, lease: Lease, route: Route, page: Page) -> Harvest:
-        task = lease.task
-        if route.is_async:
-            reading = harvest.read_async(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
-            return await in_time(reading, self._limits.handler, lambda: self._mark(lease), self._parts.marker.read)
-        with self._marked(lease):
-            return harvest.read(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
-
-    def _marked(self, lease: Lease) -> Marked:
-        return Marked(self._parts.marker, lease.token)
-
-    def _mark(self, lease: Lease) -> None:
-        self._parts.marker.reading(lease.token, asyncio.get_running_loop().time())
-
-    def _keep_evidence(self, lease: Lease, evidence: Evidence, body: bytes) -> None:
-        """The page has killed a worker before: save its body for analysis."""
-        if name := evidence.keep(body):
-            self._parts.marker.kept(lease.token, name)
-
-    def _end_if_out_of_memory(self, lease: Lease, failed: HandlerFailed) -> None:
-        """The page has exhausted the memory of the process: end it, or other pages would fail next."""
-        if self._parts.out_of_memory is not None and isinstance(failed.__cause__, MemoryError):
-            self._mark(lease)
-            self._parts.out_of_memory()
-
-    def _failed(self, lease: Lease, failed: HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
-        if isinstance(failed.__cause__, Retry):
-            asked = failed.__cause__
-            outcome = retries.asked(lease.task, asked.reason, asked.after, self._parts.chance)
-        else:
-            # Grouped by the line that failed: messages that quote the page would give every page its own group.
-            outcome = Bury(why=f"{HANDLER}{failed.group}", detail=failed.traceback_text)
-        return FinishedVisit(lease=lease, outcome=outcome, feedback=feedback)
-
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Redirects go back to the frontier: each hop is paced in the lane of its target, and survives a crash."""
-        with self._marked(lease):
+        with self._reading.marked(lease):
             address = self._parts.gate.moved_to(verdict.location, lease.task)
         if isinstance(address, str):
             return Done(why=f"moved out of scope: {address}")
@@ -403,23 +245,3 @@ class Visitor:
         if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
             moved = session_pinning.bound(moved, self._sessions.home)
         return Snooze(wait=0.0, why="moved", task=moved)
-
-
-def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
-    """The validator for conditional requests. Only of a page with valid records: the handler of any other may be fixed.
-    And only of a page without links: a 304 has no body, so the pages behind it would be lost."""
-    if not route.conditional or not got.records or got.rejects or not conditional_requests.may_ask(task):
-        return None
-    if got.tasks or any(follow.urls for follow in got.follows):
-        return None
-    validator = conditional_requests.validator_of(answer)
-    return None if validator is None else (conditional_requests.page_of(task), validator)
-
-
-def _content(page: Page, got: Harvest) -> bytes | None:
-    """The text of a page and its records: data in a script is not visible text."""
-    text = visible_text(page)
-    if text is None or not got.records:
-        return text
-    found = str([record.data for record in got.records[:_RECORDS_COMPARED]])
-    return text + found.encode("utf-8", "surrogatepass")

@@ -116,3 +116,32 @@ def test_commands_that_read_do_not_say_that_they_keep(trotline, command):
     said = trotline(*command.split(), "--help").out
     assert "Keep raw responses" not in said
     assert "--archive URL" in said
+
+
+SHOP = """
+from trotline import Spider
+
+shop = Spider("shop")
+
+@shop.page(key="key")
+def product(page):
+    yield {"key": page.url}
+
+@shop.page
+def listing(page):
+    yield {}
+"""
+
+
+@pytest.mark.parametrize("share", [(), ("--share", "x", "--frontier", "sqlite:queue.db")])
+def test_a_reparse_of_a_job_or_route_without_pages_is_refused_with_those_there_are(tmp_path, trotline, share):
+    (tmp_path / "shop.py").write_text(SHOP)
+    words = ("reparse", "shop.py", "--sink", "sqlite:rows.db", "--processes", "1", *share)
+    said = trotline(*words, "--job", "shop-2", code=2).err
+    assert "no page of a job 'shop-2' is archived here" in said
+    assert "Did you mean 'shop-1'? The jobs there are: shop-1." in said
+    said = trotline(*words, "--route", "listing", code=2).err
+    assert "no page of a route 'listing' is archived here\n  The routes there are: product." in said
+    assert "spider 'shop' has no route 'nothing'" in trotline(*words, "--route", "nothing", code=2).err
+    assert not (tmp_path / "rows.db").exists()
+    assert "pages     40 parsed of 40" in trotline(*words, "--job", "shop-1", "--route", "product").out

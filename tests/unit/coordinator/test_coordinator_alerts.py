@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.unit.coordinator.conftest import LoopClock
+from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.frontier_watch import FrontierWatch
@@ -118,6 +119,36 @@ def test_a_frontier_that_is_away_is_an_alert_of_every_coordinator(play, other):
 
     assert world.events("alert.raised", "alert.over") == ["alert.raised", "alert.over"]
     assert "frontier unreachable: cannot reach the server" in world.text("alert.raised")
+
+
+def test_a_frontier_that_takes_no_writes_has_recovered_when_it_takes_one(play, monkeypatch):
+    full = False
+    write_note = SqliteConsole.write_note
+
+    async def refused(self, *given):
+        if full:
+            raise FrontierUnreachable("the server is out of memory")
+        return await write_note(self, *given)
+
+    monkeypatch.setattr(SqliteConsole, "write_note", refused)
+
+    async def scene(world):
+        nonlocal full
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        await world.frontier(job).put(tasks(5))
+        await asyncio.sleep(30)
+        full = True
+        await asyncio.sleep(120)
+        world.during = world.events("coordinator.trouble", "coordinator.recovered")
+        full = False
+        await asyncio.sleep(60)
+
+    world = play(scene)
+
+    assert world.during == ["coordinator.trouble"], "it answers questions, and takes nothing"
+    told = [news.text for news in world.said if news.event in ("coordinator.trouble", "coordinator.recovered")]
+    assert told == ["the server is out of memory; retrying", "recovered from: the server is out of memory"]
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["stands by", "leads"])

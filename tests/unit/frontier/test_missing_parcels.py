@@ -1,4 +1,7 @@
-"""Tasks that the books count at a broker which does not have them any more."""
+"""Tasks that the books count at a broker which does not have them any more, or does not answer."""
+
+import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -30,7 +33,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def look(books: CountingBooks, broker: MemoryBroker) -> str:
-    return await MissingParcels(books, broker).look()  # type: ignore[arg-type]
+    return (await MissingParcels(books, broker).look()).missing  # type: ignore[arg-type]
 
 
 async def test_tasks_on_shelves_whose_queues_are_empty_are_named() -> None:
@@ -65,10 +68,62 @@ async def test_a_view_that_stays_open_asks_seldom_and_a_broker_that_is_down_is_n
     assert {await missing.look() for _ in range(5)} == {await missing.look()} != {""}
     assert books.looks == 2
 
-    class Down(MemoryBroker):
+    down = MissingParcels(CountingBooks(lost=1), Down())  # type: ignore[arg-type]
+    assert (await down.look()).missing == ""
+
+
+class Down(MemoryBroker):
+    async def depth(self, shelves: object) -> dict[str, int]:
+        self.down = True
+        await self._call("depth")
+        return {}
+
+    async def rejected(self) -> int:
+        return len(await self.depth(()))
+
+
+@pytest.mark.parametrize(
+    "books", [CountingBooks(a=1), CountingBooks(ready=9, a=1), CountingBooks(unpublished=1), CountingBooks(ready=9)]
+)
+async def test_a_broker_that_is_down_is_named_if_tasks_are_there_or_have_to_go_there(books: CountingBooks) -> None:
+    found = await MissingParcels(books, Down()).look()  # type: ignore[arg-type]
+    needed = books.counts or books.unpublished_parcels
+    assert found.unreachable.startswith("broker is unreachable: ") == bool(needed)
+
+
+async def test_a_broker_that_does_not_answer_delays_a_view_once_and_for_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(missing_parcels, "PATIENCE", 0.05)
+
+    class Silent(MemoryBroker):
+        answers = asyncio.Event()
+
+        async def depth(self, shelves: Sequence[str]) -> dict[str, int]:
+            await self.answers.wait()
+            return dict.fromkeys(shelves, 1)
+
+    missing = MissingParcels(CountingBooks(a=1), broker := Silent())  # type: ignore[arg-type]
+    async with asyncio.timeout(5):
+        assert "memory has not answered for " in (await missing.look()).unreachable
+        monkeypatch.setattr(missing_parcels, "PATIENCE", 60.0)
+        assert (await missing.look()).unreachable, "and at once"
+        broker.answers.set()
+        while (await missing.look()).unreachable:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+    await missing.close()
+
+
+async def test_closing_ends_a_look_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_parcels, "PATIENCE", 0.01)
+
+    class Silent(MemoryBroker):
         async def depth(self, shelves: object) -> dict[str, int]:
-            self.down = True
-            await self._call("depth")
+            await asyncio.Event().wait()
             return {}
 
-    assert await look(CountingBooks(lost=1), Down()) == ""
+    missing = MissingParcels(CountingBooks(a=1), Silent())  # type: ignore[arg-type]
+    await missing.look()
+    async with asyncio.timeout(5):
+        await missing.close()
+        await missing.close()

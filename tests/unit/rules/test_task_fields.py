@@ -73,3 +73,8 @@ def test_the_message_names_the_invalid_header():
         task_fields.checked("a task's headers", {"X-Token": "geheim\n"}, task_fields.headers)
     with pytest.raises(InvalidValue, match=r"line breaks$"):
         task_fields.checked("a task's headers", {"X-Token: geheim\n": ""}, task_fields.headers)
+
+
+@pytest.mark.parametrize(("text", "kept"), [("x" * 1_001, 1_000), ("ü" * 1_000, 500), ("😀" * 1_000, 250), ("ok", 2)])
+def test_a_text_from_elsewhere_is_cut_to_what_a_name_may_have(text, kept):
+    assert task_fields.cut_to_name(text) == text[:kept] == task_fields.name(task_fields.cut_to_name(text))

@@ -67,7 +67,10 @@ def test_whatever_a_handler_gives_ends_in_something_that_can_be_kept():
             "priority of follow is '20'; give an integer from -1,000,000 to 1,000,000",
         ),
         (lambda page: page.task("/b", priority=2**63), "a task's priority is 9223372036854775808; give an integer"),
-        (lambda page: page.task("/b", lane=7), "a task's lane is 7; give text in one line, at most 1,000 characters"),
+        (
+            lambda page: page.task("/b", lane=7),
+            "a task's lane is 7; give text in one line, at most 1,000 bytes in UTF-8",
+        ),
         (lambda page: page.task("/b", meta={1: 2}), "a task's meta is {1: 2}; give a dict of plain values"),
         (lambda page: page.task("/b", body=10**12), "a task's body is 1000000000000; give bytes, or text"),
         (lambda page: page.task("/b", meta={"a": "x" * 2_000_000}), "100 deep, 1,048,576 bytes in all"),

@@ -14,9 +14,13 @@ class FolderStore:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._folder = Path(files.folder)
+        self._is_tidy = False
 
     def begin(self) -> "FolderWriter":
         self._folder.mkdir(parents=True, exist_ok=True)
+        if not self._is_tidy:
+            self._is_tidy = True
+            Spool.tidy(self._folder)
         return FolderWriter(self._folder, self._files)
 
 

@@ -3,9 +3,9 @@
 import contextlib
 import hashlib
 import os
-import secrets
 from pathlib import Path
 
+from trotline.adapters.files import abandoned_parts
 from trotline.adapters.files.images import checked
 from trotline.model.stored_file import Files, StoredFile
 
@@ -27,12 +27,16 @@ class Spool:
 
     def __init__(self, folder: Path, files: Files) -> None:
         self._files = files
-        # Of this writer alone; left behind by a process that was killed, it is in no one's way.
-        self.part = folder / f".{secrets.token_hex(8)}.part"
-        descriptor = os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        # Of this writer alone; left behind by a process that was killed, it is in no one's way until it is removed.
+        self.part, descriptor = abandoned_parts.create(folder)
         self._file = os.fdopen(descriptor, "wb")
         self._hash = hashlib.sha256()
         self._size = 0
+
+    @staticmethod
+    def tidy(folder: Path) -> None:
+        """Before the first one: remove what processes that died left there."""
+        abandoned_parts.remove_abandoned(folder)
 
     def write(self, chunk: bytes) -> None:
         self._file.write(chunk)

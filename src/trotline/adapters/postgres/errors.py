@@ -48,6 +48,10 @@ _ALSO_OF_A_ROW = ("54000", "P0001")
 """Larger than an index can hold; rejected by a trigger."""
 
 
+_OF_THE_CLIENT = (asyncpg.InternalClientError, asyncpg.InterfaceError)
+"""The library has lost track of a connection: "cannot switch to state 15; another operation (2) is in progress"."""
+_OF_A_VALUE = (asyncpg.exceptions.DataError, asyncpg.exceptions.ClientConfigurationError)
+"""Of the same class, and about what was given."""
 _DROPPED = ("42P01", "3F000", "3D000")
 """No such table, schema, database: it was dropped if it existed before."""
 
@@ -71,6 +75,9 @@ def explain(error: BaseException) -> tuple[str, str]:
         state = error.sqlstate or ""
         what, hint = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or ("", _WAIT)
         return (f"{what} ({said(error)})" if what else said(error)), hint
+    if isinstance(error, _OF_THE_CLIENT) and not isinstance(error, _OF_A_VALUE):
+        what, hint = _BY_CLASS["08"]
+        return f"{what} ({said(error)})", hint
     if isinstance(error, TimeoutError):
         return "timeout", _UP
     if isinstance(error, ConnectionRefusedError):

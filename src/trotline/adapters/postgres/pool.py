@@ -204,7 +204,7 @@ def _is_answer(error: BaseException) -> bool:
 async def end(connection: Connection) -> None:
     try:
         await connection.close(timeout=2.0)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
         connection.terminate()
 
 

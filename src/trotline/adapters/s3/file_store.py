@@ -21,17 +21,22 @@ class S3Files:
     def __init__(self, files: Files, address: Address) -> None:
         self._files = files
         self._objects = S3Objects(address)
+        self._is_tidy = False
 
     def begin(self) -> "S3Writer":
-        return S3Writer(self._objects, self._files)
+        folder = Path(tempfile.gettempdir())
+        if not self._is_tidy:
+            self._is_tidy = True
+            Spool.tidy(folder)
+        return S3Writer(self._objects, folder, self._files)
 
 
 class S3Writer:
     """Implements `ports.file_store.FileWriter`."""
 
-    def __init__(self, objects: S3Objects, files: Files) -> None:
+    def __init__(self, objects: S3Objects, folder: Path, files: Files) -> None:
         self._objects = objects
-        self._spool = Spool(Path(tempfile.gettempdir()), files)
+        self._spool = Spool(folder, files)
 
     def write(self, chunk: bytes) -> None:
         self._spool.write(chunk)

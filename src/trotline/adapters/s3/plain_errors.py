@@ -21,6 +21,7 @@ _CAUSES = (
     ("the connection was closed", ("error sending request",)),
 )
 _LONGEST = 300
+_UNREADABLE = re.compile(r'object with invalid path: Error parsing Path "(.{1,2000}?)": ', re.DOTALL)
 
 
 def cause(text: str) -> str:
@@ -35,6 +36,12 @@ def cause(text: str) -> str:
             return words
     # Without the name of the client's error and its retries.
     return redaction.text(" ".join(text.split("Debug source")[0].rpartition(" - ")[2].split())[:_LONGEST])
+
+
+def unreadable_name(text: str) -> str:
+    """The object in a list whose name the client refuses: with control characters, or `//`. Empty: it is not that."""
+    found = _UNREADABLE.search(text)
+    return redaction.text(found[1])[:_LONGEST] if found else ""
 
 
 def is_past_the_end(text: str) -> bool:

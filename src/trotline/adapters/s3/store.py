@@ -18,8 +18,8 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from trotline.adapters.s3.address import Address
-from trotline.adapters.s3.plain_errors import cause, is_past_the_end, refusal_hint
-from trotline.errors import ArchiveUnreachable, SettingsError
+from trotline.adapters.s3.plain_errors import cause, is_past_the_end, refusal_hint, unreadable_name
+from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
 from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
 from trotline.ports.object_store import StoredObject
@@ -111,8 +111,13 @@ class S3Objects:
         return found
 
     async def _list_some(self) -> None:
-        async for _ in obstore.list(self._store, f"{self._prefix}warc/", chunk_size=1):
-            return
+        try:
+            async for _ in obstore.list(self._store, f"{self._prefix}warc/", chunk_size=1):
+                return
+        except BaseError as error:
+            # It answers, and to write needs no list: readers are told of the name.
+            if not unreadable_name(str(error)):
+                raise
 
     async def delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -134,6 +139,11 @@ class S3Objects:
                 f"{self._place} refuses us: {cause(str(error))}", hint=refusal_hint(str(error))
             ) from None
         except (BaseError, OSError) as error:
+            if foreign := unreadable_name(str(error)):
+                # Not an outage: it lasts until somebody removes it. The client gives up the whole list at it.
+                raise ArchiveError(
+                    f"{self._place} cannot be listed: the name of one object cannot be read: {foreign!r}", hint=_FOREIGN
+                ) from None
             if "NoSuchBucket" in str(error):
                 raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
@@ -144,6 +154,7 @@ class S3Objects:
 
 
 _NO_BUCKET = "Make it, or name another."
+_FOREIGN = "Another program made it: move it away, or give the archive a prefix of its own. Pages are still archived."
 _ENDPOINT = "Is the endpoint right, and up?"
 
 

@@ -21,6 +21,7 @@ from trotline.rules.task_fields import (
     MOST_DEPTH,
     MOST_PRIORITY,
     MOST_RETRIES,
+    cut_to_name,
 )
 
 SLOT = "trotline"
@@ -114,14 +115,14 @@ class RequestCodec:
         host = url.hostname or f"{url.scheme}:"
         slot = request.meta.get("download_slot")
         if slot is not None and slot not in (SLOT, host) and not _is_host_of(slot, parent):
-            return str(slot)[:LONGEST_NAME]
+            return cut_to_name(str(slot))
         if host in self._named_slots or url.port is None or _PORTS.get(url.scheme) == url.port:
-            return host[:LONGEST_NAME]
-        return f"{host}:{url.port}"[:LONGEST_NAME]
+            return cut_to_name(host)
+        return cut_to_name(f"{host}:{url.port}")
 
     def _route(self, request: Request) -> str:
         callback = request.callback
-        return DEFAULT_CALLBACK if callback is None else self._methods.name(callback, "callback")[:LONGEST_NAME]
+        return DEFAULT_CALLBACK if callback is None else cut_to_name(self._methods.name(callback, "callback"))
 
     def _payload(self, request: Request, *, again: bool) -> dict[str, Any]:
         """All but the URL and the method; defaults are left out."""
@@ -186,7 +187,7 @@ def _request_class(path: Any) -> Callable[..., Request]:
 
 
 def _via(lane: str, pool: str) -> str:
-    return lane_of(lane[: LONGEST_NAME - len(VIA) - len(pool)], pool) if pool else lane
+    return lane_of(cut_to_name(lane, LONGEST_NAME - len(VIA) - len(pool)), pool) if pool else lane
 
 
 def _priority(request: Request) -> int:

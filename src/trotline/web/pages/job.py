@@ -97,6 +97,7 @@ async def page(call: Call) -> web.Response:
         alerts=[alert_view(call.path.job, one) for one in (await call.site.figures.alerts(call.path.job)).firing],
         # Most jobs have none: nothing is read for a job that runs.
         merge=await call.site.figures.merge(call.path.job) if progress.finished_at is not None else None,
+        archive=await call.site.figures.archive(call.path.job),
         coverage=covered(progress.tallies, await _tallies_before(call, job)),
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,

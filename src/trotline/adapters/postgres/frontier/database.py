@@ -66,20 +66,31 @@ class Database:
         """Counts connections that broke: after a failover the server may have lost state."""
         return self._connections.broken
 
+    async def exists(self) -> bool:
+        """Are the tables there? For those who only read: they create nothing."""
+        if self._ready is not None:
+            with plain_errors(self.address):
+                async with self._connections.transaction() as db:
+                    if not await self._is_current(db):
+                        return False
+            self._ready = None
+        return True
+
     async def now(self, db: Connection) -> Moment:
         """The server's time."""
         return float(await db.fetchval(f"SELECT {CLOCK}")) if self.given_now is None else self.given_now()
 
     @asynccontextmanager
     async def transaction(
-        self, *, durable: bool = True, plans: bool = False, first: str = "", view: bool = False
+        self, *, durable: bool = True, plans: bool = False, first: str = "", view: bool = False, create: bool = True
     ) -> AsyncIterator[Connection]:
         """A transaction; rolled back after an error.
 
         `durable`: survives a crash of the server. `plans`: of the statements of workers, for which indexes are always
         right. `first`: SQL without parameters that is sent with BEGIN. `view`: read only, all statements at one moment.
+        `create`: the tables, if they are missing.
         """
-        if self._ready is not None:
+        if self._ready is not None and create:
             await self._prepare()
         with plain_errors(self.address):
             async with self._connections.session() as db, asyncio.timeout(self.address.timeout * 3 + _MARGIN):

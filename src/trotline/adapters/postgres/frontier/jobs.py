@@ -41,6 +41,8 @@ class PostgresJobs:
             return await start_job(db, spider, rules, version, await self._database.now(db), shelf=self._shelf)
 
     async def latest(self, spider: str) -> Job | None:
+        if not await self._database.exists():
+            return None
         async with self._database.transaction() as db:
             rows = await db.fetch(f"{_SELECT} WHERE spider = $1 ORDER BY id DESC LIMIT 1", spider)
             if rows and (job := readable(rows[0])) is None:
@@ -49,6 +51,8 @@ class PostgresJobs:
             return next((job for row in rows if (job := readable(row)) is not None), None)
 
     async def all(self) -> list[Job]:
+        if not await self._database.exists():
+            return []
         async with self._database.transaction() as db:
             rows = await db.fetch(f"{_SELECT} ORDER BY id")
         found = [(row, readable(row)) for row in rows]
@@ -73,6 +77,8 @@ class PostgresJobs:
             return await job_named(db, job) or found
 
     async def forget(self, job: str) -> None:
+        if not await self._database.exists():
+            return
         async with self._database.transaction() as db:
             number = await _number(db, job)
         if number is not None:
@@ -80,6 +86,8 @@ class PostgresJobs:
         await delete_job.sweep(self._database)
 
     async def retire(self, age: Seconds, most: int = 2) -> list[str]:
+        if not await self._database.exists():
+            return []
         async with self._database.transaction() as db:
             old = await delete_job.ended(db, await self._database.now(db) - age, most)
         if old:

@@ -2,6 +2,7 @@
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.pool import Connection
+from trotline.errors import FrontierError
 from trotline.model.time import Seconds
 from trotline.ports.backend import Notice
 
@@ -43,6 +44,12 @@ WHERE b.datname = current_database() AND b.pid <> pg_backend_pid() AND b.backend
 ORDER BY b.xact_start LIMIT 1
 """
 """A lock of a table is known by itself: between two attempts of our workers nobody waits for it. One of rows is not."""
+_MAY_CREATE = """
+SELECT quote_ident(current_user) AS who, coalesce(
+    (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1),
+    has_database_privilege(current_database(), 'CREATE')
+) AS may
+"""
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
 _CONNECTIONS = """
 SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS most,
@@ -63,7 +70,11 @@ _UNSAFE = {
 
 
 async def notices(database: Database) -> list[Notice]:
-    async with database.transaction() as db:
+    """Creates nothing. FrontierError: what a run would have to create cannot be."""
+    exists = await database.exists()
+    async with database.transaction(create=False) as db:
+        if not exists:
+            await _check_may_create(db, database)
         return [
             *await _settings(db, database.place),
             *await _locks(db, database.place),
@@ -71,6 +82,17 @@ async def notices(database: Database) -> list[Notice]:
             *await _connections(db, database.place),
             *_pooler(db.get_server_pid(), await db.fetchval("SELECT pg_backend_pid()"), database.place),
         ]
+
+
+async def _check_may_create(db: Connection, database: Database) -> None:
+    row = await db.fetchrow(_MAY_CREATE, database.address.schema)
+    if row is None or row["may"]:
+        return
+    schema = database.address.quoted
+    raise FrontierError(
+        f"the user {row['who']} may not create the tables of a frontier at {database.place}",
+        hint=f"As an administrator: CREATE SCHEMA IF NOT EXISTS {schema}; GRANT ALL ON SCHEMA {schema} TO {row['who']}",
+    )
 
 
 async def _settings(db: Connection, place: str) -> list[Notice]:

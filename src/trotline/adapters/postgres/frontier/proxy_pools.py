@@ -46,6 +46,8 @@ class PostgresProxyPools:
         return known
 
     async def pools(self) -> list[RegisteredPool]:
+        if not await self._db.exists():
+            return []
         async with self._db.transaction(view=True) as db:
             rows = await db.fetch(
                 "SELECT p.name, p.version, p.rules, count(m.member) FROM pool p"
