@@ -99,10 +99,11 @@ class ProxyVerdict(Verdict):
         return super().broken() + [words for words, holds in checks.items() if not holds]
 
     def _excused(self) -> int:
-        """A worker that dies cannot report the ban that it has just met. Five bans in a row look like a block by the
-        site, and one of these proxies is tried again. A page that was blocked through four proxies clears them."""
-        pages = self.progress.tallies.get("dead: blocked: 403", 0)
-        return self.kills * 4 + self.bans // 5 + 4 * pages
+        """A worker that dies, or freezes past its leases, cannot report the bans that it has just met. Five bans in a
+        row look like a block by the site, and one of these proxies is tried again. A page that was blocked through four
+        proxies clears them."""
+        rescued, pages = (self.progress.tallies.get(name, 0) for name in ("rescued", "dead: blocked: 403"))
+        return max(rescued, self.kills * 4) + self.bans // 5 + 4 * pages
 
 
 class ProxiedCrawl(Crawl):
