@@ -100,7 +100,9 @@ class PostgresSharedCache:
         now = await self._database.now(db)
         if row := await db.fetchrow(_FIND, self._kind, name, now):
             value, put_at, until = row
-            return Kept(value, age=max(0.0, now - put_at), left=until - now)
+            # It may have been put after the time was read.
+            now = max(now, put_at)
+            return Kept(value, age=now - put_at, left=until - now)
         return await db.fetchval(_CLAIM, self._kind, name, now, self._client, within) is not None
 
     async def _make_room(self, db: Connection, now: Moment) -> None:
