@@ -41,7 +41,7 @@ def outside(page: Page):
 FROM_OUTSIDE = """
 from trotline import Page, Spider
 
-members = Spider("members", pace="300/s", concurrency=32)
+members = Spider("members", pace="300/s", concurrency=100)
 
 
 @members.page(seeds=lambda: [login.task("{url}/login/anna", session="anna", priority=1)])
@@ -158,7 +158,8 @@ async def test_pages_outside_of_a_session_may_lead_into_it_from_any_process(
     made.closed_until_login = True
     (tmp_path / "members.py").write_text(FROM_OUTSIDE.format(url=url))
     frontier = f"sqlite:{tmp_path}/frontier.db" if where == "file" else both.places()[0]
-    words = ("run", "members.py", "--allow-private", "--processes", "2", "--slots", "4", "--frontier", frontier)
+    # Slots for all pages that wait for the login, and for the login.
+    words = ("run", "members.py", "--allow-private", "--processes", "2", "--slots", "40", "--frontier", frontier)
 
     ended = await call(tmp_path, *words, "--json")
 

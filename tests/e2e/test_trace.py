@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -260,7 +261,8 @@ def test_a_fleet_is_asked_as_a_file_is(crawled: Crawled, tmp_path: Path, monkeyp
     assert "waiting for its turn" in waiting
     assert "trotline work shop.py" in waiting
     assert "dead: broken: 500" in dead
-    assert "visit 2  bury    500 broken" in dead
+    # On a busy machine a visit may miss its start time, and is one more.
+    assert re.search(r"visit [23]  bury    500 broken", dead)
     assert f"found    on {crawled.shop}/catalog, 1 link from a seed" in product
     assert "stored  1 row of product: T5" in product
 

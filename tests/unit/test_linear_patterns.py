@@ -16,6 +16,8 @@ AUTHOR = "author"
 """Meets only what the author, the operator or we ourselves wrote."""
 
 PATTERNS = {
+    "adapters/files/abandoned_parts.py:_NAME": "fullmatch",
+    "adapters/files/abandoned_parts.py:module": AUTHOR,
     "adapters/files/table_cells.py:_FORMULA": "match",
     "adapters/files/table_cells.py:_NUMBER": "fullmatch",
     "adapters/browser/errors.py:_BODY_REASON": "search",
@@ -171,6 +173,7 @@ PATTERNS = {
     "adapters/s3/address.py:_REGION": AUTHOR,
     "adapters/s3/plain_errors.py:_SAID": "search",
     "adapters/s3/plain_errors.py:_STATUS": "search",
+    "adapters/s3/plain_errors.py:_UNREADABLE": "search",
     "bridges/scrapy/options.py:_NOT_IN_A_NAME": AUTHOR,
     "cli/import_queue.py:_NOT_IN_A_NAME": AUTHOR,
     "config/settings.py:ROUTE": AUTHOR,
