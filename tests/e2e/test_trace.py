@@ -90,7 +90,7 @@ def test_a_product_is_told_from_the_page_that_led_to_it_to_its_row(crawled: Craw
     [visit] = facts["visits"]
     assert (facts["fate"], visit["status"], visit["records"], visit["job"]) == ("read", 200, 1, "shop-1")
     assert visit["size"] > 500
-    assert visit["took"] > 0
+    assert visit["took"] >= 0
     assert visit["worker"]
     assert [(row["kind"], row["key"]) for row in facts["rows"]] == [("product", "T4")]
 
