@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # These use one core each, and print what they found at their end.
 AT_ONCE := $(MAKE) --no-print-directory --jobs 4
 
-.PHONY: demo rabbitmq4 fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
+.PHONY: demo rabbitmq4 fleet check quick test lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -61,23 +61,33 @@ FRONTIER ?= redis
 fleet: $(VENV)/.dev
 	@$(BIN)/python -m trotline.testing.fleet_demo --frontier $(FRONTIER)
 
-# For every edit: about a minute on two cores. What the markers leave out is in `make test`.
+# Where it has room, files of tests are in memory: every transaction of SQLite waits for a disk otherwise, and no test
+# cuts the power. They are removed with their test, unless it fails.
+MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 2000000 2>/dev/null && echo /dev/shm)
+
+# For every edit: about a minute on two cores. What the markers leave out is in `make test`, and the other three quarters
+# of the examples of property tests.
 check: $(VENV)/.dev
 	+$(AT_ONCE) lint types imports quick
 
+# Four at once, also on two cores: some tests wait for a time limit, and two at once left a third of the processors idle.
 quick: $(VENV)/.dev
-	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
+	$(if $(MEMORY),TMPDIR=$(MEMORY)) $(BIN)/pytest -q -rfE -n 4 --hypothesis-profile=brief \
+		-o tmp_path_retention_policy=failed \
+		-m "not slow and not server" tests/unit tests/contract
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Six at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out. All tests together need the processors for
 # half of the time that four at once take.
 test: $(VENV)/.dev $(VENV)/.deploy $(VENV)/.scrapy-oldest packages
-	+$(AT_ONCE) lint types imports sbom audit compiled
+	+$(AT_ONCE) lint types imports sbom audit $(VENV)/.compiled
 	$(BIN)/python -m scripts.rerun_failed -q -n 6
 
-# Pytest rewrites every file of tests before its first use. In a new clone each of the six would do it for itself.
-compiled: $(VENV)/.dev
+# Pytest rewrites every file of tests before its first use. In a new clone each of the six would do it for itself; later
+# that is true of changed files only, and not worth another collection.
+$(VENV)/.compiled: $(VENV)/.dev
 	$(BIN)/pytest --collect-only -qq >/dev/null
+	touch $@
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

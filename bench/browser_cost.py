@@ -24,7 +24,7 @@ import uvloop
 
 from bench.__main__ import describe, machine
 from bench.report import table
-from trotline.adapters.browser.fetcher import BrowserWays
+from trotline.adapters.browser_like.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer
 from trotline.model.limits import Limits

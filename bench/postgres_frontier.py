@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import asyncpg
@@ -30,8 +31,10 @@ from trotline.adapters.postgres.frontier.jobs import PostgresJobs
 from trotline.testing.clients import postgres_client
 from trotline.testing.postgres_server import BUILDS, DEBIAN, WHEEL, PostgresServer, pgbouncer, postgres
 
-GOAL = 143.0
-"""Microseconds of the server's CPU per task."""
+GOAL, OF_RIVER = 143.0, 1.2
+"""Microseconds of the server's CPU per task, and times what River with unique jobs takes, in 1,000 lanes."""
+_COMPARED = 1_000
+_UNIQUE = "River, unique jobs"
 SIZES = ((100_000, 1, 1), (100_000, 1_000, 1), (100_000, 10_000, 1))
 SLOW_PEER = 5_000
 """Tasks of procrastinate: a job per call takes its time."""
@@ -123,6 +126,8 @@ def main() -> None:
     build = DEBIAN if given.pgbouncer else given.build
     print(HEADING)
     print(RULE)
+    ours: list[float] = []
+    river: list[float] = []
     for _ in range(given.rounds):
         for size in sizes:
             with ExitStack() as stack:
@@ -130,12 +135,17 @@ def main() -> None:
                 url = stack.enter_context(pgbouncer(server)) if given.pgbouncer else server.url
                 if given.statements:
                     asyncio.run(_value(server.url, "CREATE EXTENSION pg_stat_statements"))
-                print(line(asyncio.run(cost(server, url, *size))), flush=True)
+                print(line(found := asyncio.run(cost(server, url, *size))), flush=True)
+                ours += [found.total] if found.lanes == _COMPARED else []
                 if given.statements:
                     asyncio.run(statements(server.url))
         for name, peer in _peers(sizes[0][0]) if given.peers else ():
             with postgres(build, settings) as server:
-                print(line(peer(server)), name, flush=True)
+                print(line(found := peer(server)), name, flush=True)
+                river += [found.total] if name == _UNIQUE else []
+    if ours and river:
+        ratio = median(ours) / median(river)
+        print(f"{median(ours):.1f} us (goal: {GOAL:.0f}), x {ratio:.2f} of {_UNIQUE} (goal: {OF_RIVER}), by medians")
 
 
 def _peers(count: int) -> list[tuple[str, Callable[[PostgresServer], Cost]]]:
@@ -146,7 +156,7 @@ def _peers(count: int) -> list[tuple[str, Callable[[PostgresServer], Cost]]]:
 
     peers: list[tuple[str, Callable[[PostgresServer], Cost]]] = [
         ("River", partial(river, unique=False)),
-        ("River, unique jobs", partial(river, unique=True)),
+        (_UNIQUE, partial(river, unique=True)),
     ]
     if installed("requirements-procrastinate.txt"):
         peers.append(("procrastinate", lambda server: procrastinate_cost(server, min(count, SLOW_PEER))))

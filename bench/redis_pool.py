@@ -117,7 +117,7 @@ def use_all(server: Any, pool: Pool, lanes: Iterable[str], together: int) -> Non
         for number, member in enumerate(pool.members, 1)
     ]
     packed = [b"".join(single[start : start + together]) for start in range(0, len(single), together)]
-    ring = layouts.PACKED_RING.pack(len(single), 1, 0.0, 0.0, 0.0)
+    ring = layouts.CALM_RING.pack(len(single), 1)
     for lane in lanes:
         for start in range(0, len(packed), 1000):
             server.rpush(keys.ring(0, lane), *packed[start : start + 1000])

@@ -19,7 +19,7 @@ from trotline.rules.eta_loads import Load
 from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker

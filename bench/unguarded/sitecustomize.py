@@ -26,7 +26,7 @@ def _take_off() -> None:
     from trotline.config import components
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapDetector, TrapRules
-    from trotline.worker.marker import Marker
+    from trotline.worker.parsing_marker import Marker
 
     async def body(response: Any, *_: Any) -> tuple[bytes, int, tuple[str, ...]]:
         found = await response.content.read()

@@ -10,7 +10,7 @@ from tests.contract.brokered_benches import AnyBrokeredBench
 from trotline.frontier.pump import Pump
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
-from trotline.ports.books import CLAIM
+from trotline.ports.broker_books import CLAIM
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import tasks
 

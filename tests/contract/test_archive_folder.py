@@ -4,6 +4,7 @@ import random
 import subprocess
 
 import pytest
+from tests.contract.joined_objects import objects_are_joined
 
 from trotline.config import backends
 from trotline.errors import ArchiveFileFails
@@ -25,6 +26,30 @@ class TestRolledArchive(ArchiveContract):
         from trotline.adapters.objects.folder import FolderStore
 
         return lambda: ObjectArchive(FolderStore(tmp_path), "contract", roll_size=1)
+
+
+async def test_objects_are_joined_and_a_missing_one_is_named_before_anything_is_put(tmp_path):
+    await objects_are_joined(backends.open_archive(f"file:{tmp_path}/pages")._store)
+    assert list(tmp_path.rglob(".*.part")) == []
+
+
+async def test_an_object_that_goes_while_it_is_joined_is_missing(tmp_path, monkeypatch):
+    from trotline.adapters.objects.folder import FolderStore
+
+    store = FolderStore(tmp_path)
+    await store.put("open/1", b"a")
+    await store.put("open/2", b"b")
+    put_once = store._put_once
+
+    def removed_meanwhile(name, data):
+        (tmp_path / "open/2").unlink(missing_ok=True)
+        put_once(name, data)
+
+    monkeypatch.setattr(store, "_put_once", removed_meanwhile)
+    with pytest.raises(KeyError):
+        await store.join("warc/all", ["open/1", "open/2"])
+    assert [one.name for one in await store.listed("")] == ["open/1"]
+    assert list(tmp_path.rglob(".*.part")) == []
 
 
 @pytest.fixture

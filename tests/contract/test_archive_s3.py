@@ -10,6 +10,7 @@ from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
+from tests.contract.joined_objects import objects_are_joined
 from tests.contract.s3_servers import own_prefix, s3
 
 from trotline.adapters.s3.address import address_of
@@ -81,6 +82,10 @@ async def test_objects_that_a_rule_of_the_bucket_removed_are_counted(caplog):
     assert archive.lost == 2
     assert "archive.lost 2 captures" in caplog.text
     assert len(await found(backends.open_archive(url))) == 4
+
+
+async def test_objects_are_joined_and_a_missing_one_is_named_before_anything_is_put():
+    await objects_are_joined(backends.open_archive(s3().url(own_prefix()))._store)
 
 
 async def test_of_a_cut_object_the_rest_is_read():

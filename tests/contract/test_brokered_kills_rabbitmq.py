@@ -17,7 +17,7 @@ from tests.contract.rabbitmq_servers import (
 
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
-from trotline.ports.books import CLAIM
+from trotline.ports.broker_books import CLAIM
 from trotline.testing.frontier_contract.bench import tasks
 from trotline.testing.rabbitmq_server import newer
 

@@ -22,6 +22,7 @@ from trotline.adapters.redis.inbox import RedisInbox
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import State
 from trotline.model.task_json import LARGEST
+from trotline.model.time import iso
 from trotline.ports.inbox import AT_ONCE, TAKEN_FOR
 from trotline.testing.clocks import ServerClock
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
@@ -137,6 +138,17 @@ async def test_parked_entries_keep_their_reason_and_can_wait_again(bench: Bench)
     again = await inbox.take()
     assert again is not None
     assert again.entries == (b"bad", b"\xff\x00 worse")
+
+
+async def test_what_another_program_parked_is_shown_whatever_its_id_is(bench: Bench) -> None:
+    inbox = bench.reader()
+    key = f"{{{bench.name}}}:parked"
+    await bench.client.execute_command("XADD", key, "18446744073709551615-1", "why", b"\xff", "entry", "bad")
+    status = await inbox.status()
+    assert status.example is not None and iso(status.example.at) < "9999"
+    [parked] = await inbox.parked()
+    assert (parked.entry, iso(parked.at) < "9999") == (b"bad", True)
+    assert await inbox.requeue() == 1
 
 
 async def test_a_huge_entry_is_parked_unread_and_a_batch_has_a_bounded_size(bench: Bench) -> None:

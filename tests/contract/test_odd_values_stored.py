@@ -21,7 +21,7 @@ from trotline.config.components import open_gate
 from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker

@@ -1,6 +1,7 @@
 """What the frontier in PostgreSQL does when the server, a client or the schema is not as it should be."""
 
 import asyncio
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -158,3 +159,27 @@ async def test_the_message_of_a_server_that_does_not_exist_has_no_password():
     assert PASSWORD not in str(caught.value)
     assert not isinstance(caught.value.__cause__, asyncpg.PostgresError)
     await database.close()
+
+
+async def test_a_rotated_password_is_read_again_from_its_file(tmp_path: Path):
+    """A worker that held the old one would be locked out until a person restarts it."""
+    file = tmp_path / "password"
+    file.touch(0o600)
+    file.write_text(PASSWORD)
+    with postgres(WHEEL) as server:
+        database = Database(parse(f"{server.url.replace(f':{PASSWORD}@', '@')}?password=file:{file}"))
+        async with database.transaction() as connection:
+            await connection.execute("ALTER ROLE CURRENT_USER PASSWORD 'rotated-password'")
+        server.stop()
+        server.start()
+        with pytest.raises(FrontierUnreachable, match="the connection broke"):
+            async with database.transaction():
+                pass
+        with pytest.raises(FrontierUnreachable, match="authentication failed"):
+            async with database.transaction():
+                pass
+        file.write_text("rotated-password")
+
+        async with database.transaction() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+        await database.close()

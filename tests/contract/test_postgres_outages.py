@@ -14,7 +14,7 @@ from tests.contract.test_postgres_ledger import visit
 
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.commands.report import Reporter
+from trotline.commands.run_report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules
 from trotline.testing.clients import sqlite_client

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.postgres_servers import fresh
 
-from trotline.adapters.postgres.frontier import frontier_url, pool_rings
+from trotline.adapters.postgres.frontier import frontier_url, load_pool_rings
 from trotline.adapters.postgres.frontier.database import Database
-from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings, Wanted
+from trotline.adapters.postgres.frontier.load_pool_rings import Back, PoolRings, Wanted
 from trotline.adapters.postgres.frontier.proxy_pools import PostgresProxyPools
 from trotline.adapters.sqlite import proxy_pools as in_file
 from trotline.adapters.sqlite import schema
@@ -139,7 +139,7 @@ async def test_a_ring_on_a_server_decides_like_one_in_a_file(
 ) -> None:
     if limited(RULES[pool]):
         # Lanes of one call share members: the file reads more of them when it meets one that another lane has taken.
-        monkeypatch.setattr(pool_rings, "LOOK_FURTHER", (16,))
+        monkeypatch.setattr(load_pool_rings, "LOOK_FURTHER", (16,))
     both, chance = Both(database, pool), random.Random(seed)
     members = [PoolMember(number, chance.choice([1.0, 1.0, 0.5])) for number in range(1, 8)]
     await both.register(Pool(name=pool, version=1.0, rules=RULES[pool], members=tuple(members)))

@@ -12,7 +12,7 @@ from tests.contract.postgres_frontiers import PostgresBench, server
 from tests.contract.postgres_servers import fresh
 
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
-from trotline.adapters.postgres.frontier.pool_rings import decode_ring
+from trotline.adapters.postgres.frontier.load_pool_rings import decode_ring
 from trotline.config import backends
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done

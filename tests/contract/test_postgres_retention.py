@@ -8,7 +8,10 @@ from click.testing import CliRunner
 from tests.contract.postgres_servers import ask, fresh
 
 from trotline.adapters.postgres.sink import PostgresSink
+from trotline.cli import doctor_stores
 from trotline.cli.db import command
+from trotline.commands import db
+from trotline.errors import SettingsError
 from trotline.testing.postgres_server import DEBIAN
 from trotline.testing.sink_contract import product
 
@@ -255,3 +258,18 @@ def test_db_retention_says_what_the_next_retention_would_do(postgres_servers, mo
     assert "retired    visits_20300101_20300201" in said("maintain")
     assert "the next retention retires nothing; the first to expire is visits_20301001_20301101" in said("retention")
     assert "history    " in said("status")
+
+
+async def test_a_schema_without_tables_is_refused_and_not_made(anywhere):
+    """A schedule that names a wrong schema would report success for years."""
+    with pytest.raises(SettingsError, match="there are no tables in the schema"):
+        await db.maintain(anywhere)
+    assert not (await db.status(anywhere)).version
+
+
+@pytest.mark.parametrize(("place", "states"), [("/proc/nope", ["ok", "fail"]), ("{}/old", ["ok"])])
+def test_doctor_tries_the_folder_for_expired_partitions(anywhere, tmp_path, place, states):
+    url = f"{anywhere}&keep=90d&retire=parquet&parquet=file:{place.format(tmp_path)}"
+
+    assert [check.state for check in doctor_stores.stores("", url, "", "")] == states
+    assert not list(tmp_path.iterdir())

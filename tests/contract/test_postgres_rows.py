@@ -7,10 +7,11 @@ import asyncpg
 import pytest
 from tests.contract.postgres_servers import ask, fresh
 
-from trotline.adapters.postgres.export_reader import count_records, read_records, snapshot
+from trotline.adapters.postgres.export_reader import count_records, read_records, snapshot, writing_jobs
 from trotline.adapters.postgres.sink import PostgresSink
-from trotline.commands.export import Wanted, export, kinds
-from trotline.errors import SinkRejects, SinkUnreachable
+from trotline.commands.export import Wanted, check_spider, export, kinds
+from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
+from trotline.testing.ledger_contract import line
 from trotline.testing.postgres_server import DEBIAN
 from trotline.testing.sink_contract import product
 
@@ -300,6 +301,19 @@ async def test_export_writes_a_table_out_of_the_database(anywhere, sink, tmp_pat
     first, *_, last = (tmp_path / "rows.csv").read_text().splitlines()
     assert (first, last) == ("sku,title,n", "T2499,Tea 2499,2499")
     assert kinds(anywhere) == {"product": 2500}
+
+
+async def test_export_knows_the_spiders_that_have_written(anywhere, sink):
+    """By their rows, or by their visits only: an `App` stores rows without the name of a job."""
+    await sink.write([product()])
+    check_spider(anywhere, "shop")
+    with pytest.raises(SettingsError, match="'news' has stored nothing"):
+        check_spider(anywhere, "news")
+
+    await sink.log([line(1, job="news-1"), line(2, job="news-1"), line(3, job="news-2")])
+    assert writing_jobs(anywhere) == {"shop-1", "news-1", "news-2"}
+    with pytest.raises(SettingsError, match=r"several spiders .* \(news, shop\)"):
+        check_spider(anywhere, "shop")
 
 
 def test_reading_what_is_not_there_says_what_to_do(anywhere):

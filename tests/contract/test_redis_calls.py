@@ -9,7 +9,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.batch_codec import MOST
-from trotline.adapters.redis.layouts import Ending, MovedTask, NewTask
+from trotline.adapters.redis.layouts import TOKEN_BYTES, MovedTask, NewTask
 from trotline.adapters.redis.scripts import Script
 from trotline.coordinator.observer import survey
 from trotline.errors import FrontierUnreachable
@@ -55,11 +55,9 @@ def elements(name: str, args: Sequence[Any]) -> int:
     if name == "put":
         return len(_read(args[2])[1]) // len(NewTask._fields)
     if name == "settle":
-        _, new, _, endings, *_ = _read(args[2])
-        mores = endings[Ending._fields.index("more") :: len(Ending._fields)]
-        rejects = sum(_rejects(more) for more in mores if _is_list(more))
-        return len(new) // len(NewTask._fields) + len(mores) + rejects
-    if name == "receive_moved":
+        _, _, new, _, _, mores, *_ = _read(args[2])
+        return len(new) // len(NewTask._fields) + len(args[4]) // TOKEN_BYTES + sum(map(_rejects, mores))
+    if name == "receive_moved_tasks":
         return len(_read(args[0])[1]) // len(MovedTask._fields)
     return (len(_read(args[0], 1)) - 1) // 2 if name == "revive" else 0
 

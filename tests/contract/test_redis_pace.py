@@ -86,7 +86,7 @@ histories = st.lists(st.tuples(st.floats(0.0, 30.0), steps), max_size=40)
 def harness() -> Any:
     client = Redis.from_url(server(DEBIAN).url)
     # Without the helpers that they use themselves: these read a job.
-    helpers = [helper_text(name) for name in ("pace", "adaptive_pace", "lane_sharing")]
+    helpers = [[helper_text(name)] for name in ("pace", "adaptive_pace", "lane_sharing")]
     given = "local given_keys, given_args = KEYS, ARGV\n"
     return client.register_script(f"{given}{START}{assembled(helpers, HARNESS)}return answer(given_keys, given_args)")
 

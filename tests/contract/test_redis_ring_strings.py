@@ -8,7 +8,7 @@ from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.layouts import DEALT_TOGETHER, MEMBER_BYTES
+from trotline.adapters.redis.layouts import CALM_RING, DEALT_TOGETHER, MEMBER_BYTES, PACKED_RING
 from trotline.adapters.redis.pool_members import member_field
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done
@@ -16,8 +16,10 @@ from trotline.testing.frontier_contract.bench import Client
 from trotline.testing.frontier_contract.pool_bench import (
     BLOCKED,
     GOOD,
+    JITTER,
     NEWS,
     POOL,
+    REST,
     VIA_POOL,
     give,
     members_of,
@@ -59,6 +61,39 @@ async def test_members_that_come_back_together_are_one_string(bench: RedisBench,
     assert [len(each) // MEMBER_BYTES for each in strings] == [16, 16, 8]
     assert members_of(await take(frontier, limit=20)) == list(range(1, 21))
     assert sum(map(len, await server.lrange(RING, 0, -1))) == 20 * MEMBER_BYTES, "the rest is put back"
+
+
+async def test_what_is_known_of_a_ring_is_short_while_it_is_calm(bench: RedisBench, server: Any) -> None:
+    frontier = await bench.open()
+    await register(bench, pool_with(1, 2, 3))
+    await frontier.put(through(20))
+
+    leases = await take(frontier, limit=3)
+    assert await server.hget(keys.rings(0), VIA_POOL) == CALM_RING.pack(3, 1)
+    for lease in leases:
+        await give(frontier, lease, BLOCKED)
+    assert len(await server.hget(keys.rings(0), VIA_POOL)) == PACKED_RING.size
+    bench.jump(REST * (1 + JITTER))
+    assert members_of(await take(frontier, limit=3)) == [1, 2, 3]
+
+    assert await server.hget(keys.rings(0), VIA_POOL) == CALM_RING.pack(3, 1)
+
+
+async def test_lanes_in_turns_get_back_their_own_members(bench: RedisBench, server: Any) -> None:
+    """A worker settles pages in the order in which they ended, and not by lane."""
+    frontier = await bench.open()
+    await register(bench, pool_with(*range(1, 41)))
+    await frontier.put([*through(40), *through(40, host="other.example")])
+    leases = await take(frontier, limit=80)
+    lanes = sorted({lease.task.lane for lease in leases})
+
+    await all_good(frontier, sorted(leases, key=lambda lease: (lease.member, lease.task.lane)))
+
+    for lane in lanes:
+        packed = b"".join(await server.lrange(keys.ring(0, lane), 0, -1))
+        assert [packed[at : at + 6] for at in range(0, len(packed), MEMBER_BYTES)] == [
+            member_field(member) for member in range(1, 41)
+        ]
 
 
 async def test_a_string_of_another_program_stops_no_lease(bench: RedisBench, server: Any) -> None:

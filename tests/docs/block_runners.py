@@ -14,11 +14,15 @@ from tests.docs.pages import DOCS, blocks
 from trotline import Spider
 from trotline.model.record import Record
 from trotline.ports.inbox import Inbox
-from trotline.testing import DemoShop
+from trotline.spider.route import Route
+from trotline.testing import DemoShop, visit
 from trotline.testing.rabbitmq_server import rabbitmq
 from trotline.testing.redis_server import redis
 from trotline.testing.shop.account import PASSWORD, USER
 from trotline.testing.sqs_server import CREDENTIALS, sqs
+
+INLINE = "<img src=data:image/gif;base64,R0lGODlhAQABAAAAACw=>"
+"""A picture in the page itself."""
 
 for _name in (
     "docs/explain/url-identity.md 1",
@@ -85,6 +89,17 @@ def a_record_that_is_split(reader: Reader, text: str) -> None:
 def downloads(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
     assert {row["sku"] for row in rows if "sku" in row} == reader.skus
+    product = reader.execute(text)["product"]
+    assert isinstance(product, Route)
+    for images, picture in (
+        ("", None),
+        (INLINE, None),
+        (f"{INLINE}<img src=/i/1.jpg>", "https://shop.example/i/1.jpg"),
+    ):
+        page = f"<b itemprop=sku>T1</b>{images}"
+        harvest = visit(product, page.encode(), url="https://shop.example/p/1")
+        assert [record.data["picture"] for record in harvest.records] == [picture]
+        assert [task.url for task in harvest.tasks] == [picture] * bool(picture)
 
 
 @runner("docs/learn/from-scrapy.md 1")

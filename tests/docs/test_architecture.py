@@ -11,7 +11,9 @@ SOURCE = ROOT / "src" / "trotline"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 ARCHITECTURE = DOCS / "explain" / "architecture.md"
 ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
-CHANGES = dict(re.findall(r"^\| (?!change|---)(.+?) \| (.+) \|$", section(CONTRIBUTING, "Where do I change X?"), re.M))
+CHANGES = dict(
+    re.findall(r"^\| (?!change \||-+\|)(.+?) \| (.+) \|$", section(CONTRIBUTING, "Where do I change X?"), re.M)
+)
 BACKENDS = {
     "SQLite: one machine, no server": "sqlite",
     "Redis or Valkey: a fleet": "redis",

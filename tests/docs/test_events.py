@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.pages import REFERENCE, ROOT
-from trotline.commands import work, write
+from trotline.commands import work_events, write
 from trotline.rules.log_lines import EVENT, OTHER
 
 SOURCE = ROOT / "src" / "trotline"
@@ -75,7 +75,7 @@ def in_the_code() -> set[str]:
         found |= {event for event in (logged(call), emitted(call)) if event and event != "given"}
     outages = {"frontier.unreachable", "beat.failed", "inbox.unreachable"}
     found |= outages | {f"{event}.over" for event in outages}
-    found |= {f"worker.{what.name.lower()}" for what in work.What}
+    found |= {f"worker.{what.name.lower()}" for what in work_events.What}
     found |= {f"write.{what.value}" for what in write.What}
     constants = re.findall(r'^(?:OUTPUT|DROPPED) = "(.+)"', (SOURCE / "rules" / "child_log.py").read_text(), re.M)
     alerts = re.findall(r'"(alert\.[a-z]+)"', (SOURCE / "coordinator" / "alert_watch.py").read_text())

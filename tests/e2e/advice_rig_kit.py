@@ -18,7 +18,7 @@ from trotline.coordinator.observer import Observer
 from trotline.model.job import WorkerView
 from trotline.ports.backend import OpenJob
 from trotline.rules.advice import Advice, advise
-from trotline.rules.fleet_flow import living
+from trotline.rules.fleet_rates import living
 from trotline.rules.job_summary import JobSummary
 
 SPIDER = """

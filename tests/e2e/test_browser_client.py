@@ -15,9 +15,9 @@ from tests.e2e.fingerprint_site import FingerprintSite, python_hello
 from tests.e2e.raw_site import ok, site, task
 from tests.e2e.ways import PASSWORD, ApiServer, Exits
 
-from trotline.adapters.browser.fetcher import BrowserWays
-from trotline.adapters.browser.profiles import PROFILES, profile_of
-from trotline.adapters.browser.relay_folder import RelayFolder, sweep
+from trotline.adapters.browser_like.fetcher import BrowserWays
+from trotline.adapters.browser_like.profiles import PROFILES, profile_of
+from trotline.adapters.browser_like.relay_folder import RelayFolder, sweep
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
@@ -87,7 +87,7 @@ async def test_the_headers_of_an_identity_fit_together(
     authority: Authority, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = PROFILES[number]
-    monkeypatch.setattr("trotline.adapters.browser.fetcher.profile_of", lambda *_: profile)
+    monkeypatch.setattr("trotline.adapters.browser_like.fetcher.profile_of", lambda *_: profile)
     name, version, system = profile.name.split(" ")
     with FingerprintSite(authority.server()).running() as there:
         async with browser(tls=authority.trust()) as ours:
@@ -109,7 +109,7 @@ async def test_the_headers_of_an_identity_fit_together(
 async def test_over_http_1_names_are_written_as_browsers_write_them_in_the_same_order(
     authority: Authority, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trotline.adapters.browser.fetcher.profile_of", lambda *_: PROFILES[number])
+    monkeypatch.setattr("trotline.adapters.browser_like.fetcher.profile_of", lambda *_: PROFILES[number])
     orders = []
     for h2 in (True, False):
         with FingerprintSite(authority.server(), h2=h2).running() as there:

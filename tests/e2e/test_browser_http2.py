@@ -21,7 +21,7 @@ from hyperframe.frame import (
 )
 from tests.e2e.raw_site import task
 
-from trotline.adapters.browser.fetcher import BrowserWays
+from trotline.adapters.browser_like.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import MIB, Limits

@@ -114,3 +114,24 @@ async def test_a_job_that_stopped_at_its_limit_goes_on_when_it_is_started_again(
         assert (await worker.end()).code == 0
         assert (ended.code, ended.summary["ending"]) == (0, "stopped at limit")
         assert (ended.summary["job"], site.visits.total()) == ("site-1", total)
+
+
+@pytest.mark.slow("starts real workers")
+@pytest.mark.parametrize("limit", ["pages", "time", "cancel"])
+async def test_a_fleet_ends_with_a_job_that_was_cut_short_and_after_its_time(
+    tmp_path: Path, site: HeldSite, limit: str
+):
+    fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    written(fleet.folder, site, more="max_pages=10" if limit == "pages" else "")
+    assert (await fleet.call("start", "site.py", "--detach")).code == 0
+    if limit == "cancel":
+        assert (await fleet.call("cancel", "site")).code == 0
+    words = ("fleet", "site.py", "--max", "1", "--allow-private", "--json")
+    env = fleet.environment | ({"TROTLINE_MAX_TIME": "3s"} if limit == "time" else {})
+
+    ended = await call(tmp_path, *words, *(() if limit == "time" else ("--until-finished",)), env=env)
+
+    said = [event["text"] for event in ended.events if event["event"] == "fleet.finished"]
+    expected = {"pages": ["the job has stopped at its limit; trotline resume continues it"], "time": []}
+    assert (ended.code, said) == (130 if limit == "cancel" else 0, expected.get(limit, ["the job was cancelled"]))
+    assert ended.events[-1]["event"] == "fleet.ended"

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, start
+from tests.e2e.small_site import serving
 
 from trotline.testing import DemoShop
 
@@ -26,7 +29,7 @@ async def test_a_list_of_urls_becomes_a_record_each(tmp_path: Path) -> None:
         unknown = await call(tmp_path, "fetch", "x", "--fields", "nothing")
 
     rows = {row["url"]: row for row in ended.events}
-    assert ended.code == 0, ended
+    assert ended.code == 3, ended
     assert set(rows) == {f"{shop.url}/{path}" for path in ("p/T1", "p/T2", "p/T3", "about", "nothing")}
     assert rows[f"{shop.url}/nothing"]["status"] == 404
     assert set(rows[f"{shop.url}/p/T1"]) == {"url", "final_url", "status", "type", "title", "links", "markdown"}
@@ -61,3 +64,39 @@ async def test_a_reader_that_has_enough_ends_it(tmp_path: Path, site: HeldSite) 
         assert await asyncio.to_thread(reader.readline)
     site.release()
     assert (await running.end()).code == 141
+
+
+async def _site_with_little_to_read(request: web.Request) -> web.Response:
+    if request.path == "/robots.txt":
+        return web.Response(text="User-agent: *\nDisallow: /no")
+    kind = "application/pdf" if request.path.endswith(".pdf") else "text/html"
+    return web.Response(body=b"<title>x</title>", content_type=kind)
+
+
+async def test_urls_without_a_record_are_named_with_their_reason(tmp_path: Path) -> None:
+    async with serving(_site_with_little_to_read) as url:
+        words = [f"{url}/{path}" for path in ("yes", "a.pdf", "no/1")]
+        ended = await call(tmp_path, "fetch", *words, "--fields", "title,type", "--pace", "200/s", "--allow-private")
+        many = [f"{url}/no/{number}" for number in range(25)]
+        cut = await call(tmp_path, "fetch", *many, "--pace", "500/s", "--allow-private")
+
+    assert (ended.code, [row["url"] for row in ended.events]) == (3, [words[0]])
+    assert f"{words[1]}: unwanted: content type 'application/pdf'" in ended.err
+    assert f"{words[2]}: refused: robots.txt" in ended.err
+    assert (cut.code, cut.err.count(": refused: robots.txt\n")) == (3, 20)
+    assert "and 5 others" in cut.err
+
+
+async def test_an_interrupted_fetch_names_what_was_not_fetched(tmp_path: Path, site: HeldSite) -> None:
+    urls = [f"{site.url}/{path}" for path in ("page/1", "held/slow", "page/2")]
+    running = await start(tmp_path, "fetch", *urls, "--slots", "1", "--pace", "1/s", "--allow-private")
+    await site.arrived()
+    running.process.send_signal(signal.SIGINT)
+    site.release()
+    ended = await running.end()
+
+    assert ended.code == 130
+    assert "interrupted" in ended.err
+    assert "1 URL was not fetched" in ended.err
+    assert urls[2] in ended.err
+    assert urls[1] not in ended.err

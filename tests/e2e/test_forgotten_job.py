@@ -43,6 +43,21 @@ async def test_a_worker_of_one_job_ends_when_it_is_forgotten(tmp_path: Path) -> 
         assert "error" not in ended.err
 
 
+@pytest.mark.parametrize("words", [("start", "site.py"), ("watch", "site"), ("watch", "site", "--json")])
+async def test_a_view_of_a_job_ends_when_it_is_forgotten(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It showed the last figures for ever: a script that waits for `start` did, too."""
+    async with HeldSite(pages=3) as site:
+        (tmp_path / "site.py").write_text(site.spider())
+        await call(tmp_path, "start", "site.py", "--detach")
+        watching = await start(tmp_path, *words)
+        assert watching.process.stdout is not None
+        assert await watching.process.stdout.readline()
+        await call(tmp_path, "jobs", "--forget", "site-1", "--force")
+        ended = await watching.end()
+
+    assert (ended.code, "site-1 was forgotten (trotline jobs --forget), or its" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize("fleet", ["servers"], indirect=True)
 async def test_no_command_takes_a_forgotten_job_for_a_frontier_that_is_unreachable(fleet: Fleet) -> None:
     async with HeldSite(pages=3) as site:
@@ -54,3 +69,4 @@ async def test_no_command_takes_a_forgotten_job_for_a_frontier_that_is_unreachab
 
     assert "has no such job" in ended.err
     assert "unreachable" not in ended.out and "leave.failed" not in ended.err, ended
+    assert "beat.failed" not in ended.err, ended

@@ -244,6 +244,10 @@ def test_what_cannot_be_merged_is_refused_with_the_remedy(tmp_path):
         (("--sink", "jsonl:rows.jsonl"), "cannot be merged where they are"),
         (("x", "--same", "abc"), "is not the name of a pair"),
         (("x", "--source", "a/1"), "belongs to --split"),
+        (("x", "--limit", "5"), "--limit belongs to --review"),
+        (("x", "--review", "--kind", "p"), "--kind has no effect on --review"),
+        (("x", "--review", "--by", "ids"), "--by has no effect on --review"),
+        (("x", "--show", "abc", "--text", "name"), "--text has no effect on --show"),
     ):
         assert words in run(tmp_path, *args), args
 

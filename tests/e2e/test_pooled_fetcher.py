@@ -10,7 +10,7 @@ from tests.e2e.ways import pooled
 
 from trotline.adapters.http import resolver
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.pooled_fetcher import PooledFetcher
+from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 from trotline.adapters.http.robots import RobotsTxt
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits

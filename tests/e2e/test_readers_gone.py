@@ -125,6 +125,15 @@ async def test_a_worker_whose_output_nobody_reads_finishes_its_job(site: HeldSit
     assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
 
 
+async def test_fetch_prints_all_records_although_nobody_reads_its_messages(site: HeldSite, tmp_path: Path):
+    """It is a run with a supervisor, too. Its standard output is records, of which none may be dropped."""
+    site.release()
+    with full_pipe() as theirs:
+        words = ("fetch", site.url, "--allow-private", "--fields", "links")
+        ended = await (await start(tmp_path, *words, stderr=theirs)).end()
+    assert (ended.code, ended.out.count("\n")) == (0, 1)
+
+
 async def test_a_coordinator_whose_output_nobody_reads_notices_the_end_of_a_job(site: HeldSite, tmp_path: Path):
     with full_pipe() as theirs:
         leading = await start(tmp_path, "coordinate", "site.py", stdout=theirs)

@@ -8,7 +8,7 @@ from tests.e2e.test_app import products
 
 import trotline
 from trotline import App, TrotlineError
-from trotline.commands.report import Ending
+from trotline.commands.run_report import Ending
 from trotline.testing.shop import DemoShop
 
 

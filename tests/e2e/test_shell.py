@@ -64,6 +64,30 @@ async def test_a_saved_page_needs_no_network(tmp_path: Path) -> None:
     assert (await call(tmp_path, "shell", "none.html", "-c", "1")).code == 2
 
 
+async def test_a_selector_that_finds_nothing_is_said_and_keeps_the_page(tmp_path: Path) -> None:
+    (tmp_path / "tea.html").write_text("<h1>Tea</h1><a href=E0099.html>x</a>")
+    place = ("shell", "tea.html", "--url", "http://127.0.0.1:1/a/b.html", "--allow-private")
+    nothing = await call(tmp_path, *place, "-c", "follow('.nope')\nprint(page.title, page.url)")
+    assert nothing.out.endswith("http://127.0.0.1:1/a/b.html\n"), nothing
+    assert "no link of the page fits '.nope'" in nothing.err
+    for words in ("follow('E0099.html')", "fetch('E0099.html')"):
+        assert "not fetched: http://127.0.0.1:1/a/E0099.html: " in (await call(tmp_path, *place, "-c", words)).err
+
+
+async def test_errors_show_the_users_lines_and_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "tea.html").write_text("<h1>Tea</h1>")
+    running = await start(tmp_path, "shell", "tea.html", "-c", "def f():\n    return css('h1[')\nf()")
+    _, err = await asyncio.wait_for(running.process.communicate(), 60)
+    assert running.process.returncode == 3
+    lines = err.decode().splitlines()
+    assert [line.strip() for line in lines[1:3]] == ['File "<-c>", line 3, in <module>', 'File "<-c>", line 2, in f']
+    assert len(lines) == 4 and "'h1[' is not a CSS selector" in lines[3], lines
+    running = await start(tmp_path, "shell", "http://127.0.0.1:1/", stdin=asyncio.subprocess.PIPE)
+    _, err = await asyncio.wait_for(running.process.communicate(b"css('h1')\ntry_('nope')\n"), 60)
+    assert "Traceback" not in err.decode(), err.decode()
+    assert "there is no page yet" in err.decode()
+
+
 async def test_a_page_that_hangs_a_handler_ends_in_one_message(tmp_path: Path) -> None:
     (tmp_path / "tea.html").write_text("<h1>Tea</h1>")
     text = SPIDER.format(url="https://shop.example").replace("    yield {", "    while True: pass\n    yield {")

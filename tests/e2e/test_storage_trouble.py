@@ -101,6 +101,8 @@ async def test_a_sink_that_vanishes_in_the_middle_of_a_run_is_named(site: HeldSi
     assert resumed.code == 2, "it would finish without the rows of before"
     assert "none of them is in" in resumed.err
     assert out.name in resumed.err
+    if out.suffix == ".db":
+        assert not out.exists(), "a refused run leaves no empty database"
 
     again = await call(tmp_path, *RUN, "--out", out.name, "--fresh")
     assert again.code == 0, again

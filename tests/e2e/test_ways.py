@@ -14,7 +14,7 @@ import uvloop
 from tests.e2e.raw_site import ok, site, task
 from tests.e2e.ways import KINDS, PASSWORD, Exit, Exits, pooled
 
-from trotline.adapters.http.pooled_fetcher import PooledFetcher
+from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.outcome import Snooze

@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.pooled_fetcher import PooledFetcher
+from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 from trotline.model.limits import Limits
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, Way
 from trotline.model.secret import Secret

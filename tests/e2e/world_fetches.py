@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.e2e.world_zone import PROXY
 
-from trotline.adapters.browser.fetcher import BrowserWays
+from trotline.adapters.browser_like.fetcher import BrowserWays
 from trotline.adapters.http import connections, guard, proxy_dialer, resolver
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure

@@ -14,6 +14,7 @@ from tests.fuzz.strange import fuzzed, mutated
 from trotline import Page, Spider
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.config import settings
+from trotline.config.setting_types import MOST_SLOTS
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model import task_json
 from trotline.model.limits import Limits
@@ -131,7 +132,7 @@ def test_a_settings_file_is_understood_or_refused(folder: Path, body: bytes, fla
     except SettingsError as error:
         assert str(error)
     else:
-        assert 1 <= found.slots <= settings.MOST_SLOTS
+        assert 1 <= found.slots <= MOST_SLOTS
 
 
 @fuzzed

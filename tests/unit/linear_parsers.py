@@ -104,11 +104,7 @@ def read_seed(text: str) -> object:
 def recipe_number(text: str) -> object:
     from trotline.spider.recipe_values import number
 
-    try:
-        return number(text)
-    except ValueError:
-        # More digits than Python turns into an integer: it refuses at once.
-        return None
+    return number(text)
 
 
 LIMITS = Limits()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "code", "jsonpickle"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
 ALLOWED_MODULES = {
-    ("cli/shell.py", "code"): "the interactive session runs what its user types",
+    ("cli/shell_console.py", "code"): "the interactive session runs what its user types",
     ("rules/plain_pickle.py", "pickle"): "the queue of scrapy-redis, read by a reader that finds no class",
 }
 IMPORT_BY_NAME = {

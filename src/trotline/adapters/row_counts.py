@@ -18,6 +18,18 @@ TABLE = """
 """
 """Created whenever a file is opened for writing: files of older versions lack it."""
 
+# One step in the index per job: the ledger may have millions of visits.
+JOBS = {
+    "row_counts": "SELECT DISTINCT job FROM row_counts",
+    "visits": """
+        WITH RECURSIVE known (job) AS (
+            SELECT min(job) FROM visits
+            UNION ALL SELECT (SELECT min(job) FROM visits WHERE job > known.job) FROM known WHERE job IS NOT NULL)
+        SELECT job FROM known WHERE job IS NOT NULL
+    """,
+}
+"""Which jobs have written, by the table that knows it."""
+
 
 def add(connection: sqlite3.Connection, job: str, started_at: Moment, counts: Stored) -> None:
     connection.execute(

@@ -98,6 +98,9 @@ def get(url: str, at: str | None, headers: bool, out: str | None, archive: str |
     """Print a page as it was received, or a file that a handler kept (archive:sha256-...)."""
     from trotline.commands.archive import get, public
 
+    forms = [name for name, wanted in (("--headers", headers), ("--out", out), ("--json", as_json)) if wanted]
+    if len(forms) > 1:
+        raise click.UsageError(f"{forms[0]} and {forms[1]} both say what is shown: give one of them.")
     page, skipped = wait_for(get(archive_of(archive), url, moment_of("--at", at) if at else None))
     _name_skipped(skipped)
     if as_json:

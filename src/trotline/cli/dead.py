@@ -38,6 +38,7 @@ _ID = re.compile(r"[0-9a-f]{16}|r\d+")
 _AT_ONCE = 500
 _REASONS = 10
 """Of dead tasks, and of rejected records."""
+LISTED = 20
 _LINES = 120
 """Of a traceback."""
 
@@ -47,7 +48,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     ids: tuple[str, ...] = ()
     why: str = ""
-    limit: int = 20
+    limit: int = LISTED
     revive: bool = False
     pool: str | None = None
     """The proxy pool of the revived tasks from now on."""
@@ -68,7 +69,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--revive", is_flag=True, help="Give them a fresh start: attempts are counted from zero.")
 @click.option("--pool", metavar="NAME", help="With --revive: go out through this proxy pool; direct: without a proxy.")
 @click.option("--export", metavar="FILE", help='Write them as JSON lines; "-" is stdout.')
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to list.")
+@click.option("--limit", type=click.IntRange(1), help=f"How many to list.  [default: {LISTED}]")
 @frontier_option
 @json_option
 def command(
@@ -77,7 +78,7 @@ def command(
     revive: bool,
     pool: str | None,
     export: str | None,
-    limit: int,
+    limit: int | None,
     frontier: str | None,
     as_json: bool,
 ) -> None:
@@ -89,9 +90,15 @@ def command(
     names = [word for word in job_and_ids if not _ID.fullmatch(word)]
     if len(names) > 1:
         raise click.UsageError(f"{names[1]!r} is not the id of a dead task (16 characters of 0-9 and a-f)")
-    if pool is not None and (not revive or export is not None):
+    if pool is not None and not revive:
         raise click.UsageError("--pool is the pool of revived tasks: give it with --revive")
-    picked = Selection(ids=ids, why=why, revive=revive, pool=pool, export=export, limit=limit, as_json=as_json)
+    if revive and export is not None:
+        raise click.UsageError("--revive and --export are two commands: export them first")
+    if limit is not None and (revive or export is not None or ids):
+        raise click.UsageError("--limit is for the list: --revive, --export and IDs mean all that fit (--why)")
+    picked = Selection(
+        ids=ids, why=why, revive=revive, pool=pool, export=export, limit=limit or LISTED, as_json=as_json
+    )
     settings = settings_of(frontier=frontier)
     if pool is not None:
         _check_pool(pool, settings, quiet=as_json)

@@ -1,6 +1,7 @@
 """What `trotline doctor` checks of the places that are set: frontier, sink, inbox, and what servers say."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,10 @@ def stores(frontier: str, sink: str, inbox: str, archive: str) -> Iterator[Check
     if frontier:
         yield from _frontier(frontier)
     if sink:
-        yield _opens("sink", sink, _open_sink)
+        opened = _opens("sink", sink, _open_sink)
+        yield opened
+        if opened.state == "ok" and not backends.is_local(sink):
+            yield from _retired_files(sink)
     if archive and not backends.is_local(archive):
         yield _opens("archive", archive, _open_archive)
     if inbox:
@@ -36,15 +40,38 @@ def stores(frontier: str, sink: str, inbox: str, archive: str) -> Iterator[Check
 
 def _frontier(url: str) -> Iterator[Check]:
     """Of one with a broker both servers: each may be down."""
-    opened = _opens("frontier", backends.books_of(url), _open_frontier)
+    books = backends.books_of(url)
+    broker = "" if books == url else "broker"
+    opened = _opens("books" if broker else "frontier", books, _open_frontier)
     yield opened
     if opened.state == "ok":
-        yield from _notices(url)
+        yield from _notices(url, broker or "frontier")
         return
     try:
         wait_for(backends.check_broker(url))
     except TrotlineError as error:
-        yield failed("frontier", error)
+        yield failed(broker or "frontier", error)
+
+
+def _retired_files(sink: str) -> Iterator[Check]:
+    """The folder for files of expired partitions must be writable when they expire, months from now."""
+    from trotline.commands.db import retention
+
+    try:
+        place = wait_for(retention(sink)).parquet
+    except TrotlineError:
+        # No tables yet, or a sink without any: nothing expires.
+        return
+    if not place.startswith("/"):
+        return
+    folder = next(path for path in (Path(place), *Path(place).parents) if path.exists())
+    try:
+        # It has no name: the check leaves nothing behind.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        advice = "Give another place (parquet=), or change the folder's owner."
+        yield Check(what="parquet", state="fail", found=f"{place} cannot be written: {error.strerror}", advice=advice)
 
 
 def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
@@ -82,7 +109,7 @@ def _inbox(url: str) -> Check:
     )
 
 
-def _notices(url: str) -> Iterator[Check]:
+def _notices(url: str, second: str) -> Iterator[Check]:
     try:
         for notice in wait_for(backends.notices(url)):
             yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
@@ -90,7 +117,7 @@ def _notices(url: str) -> Iterator[Check]:
             yield Check(what="job", state="warn", found=f"{job.id}: {held_back}", advice=remedy(held_back, job))
     except TrotlineError as error:
         # The second server of a frontier that has two.
-        yield failed("frontier", error)
+        yield failed(second, error)
 
 
 async def _missing(url: str) -> "list[tuple[Job, str]]":

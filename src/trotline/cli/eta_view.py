@@ -8,7 +8,7 @@ from trotline.rules.eta_loads import delays_of, load_of
 from trotline.rules.series import Point, point_of
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
 
 
 class Outlook:

@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -10,14 +11,14 @@ import click
 from trotline.cli.job_argument import find, jobs_here, spider_name
 from trotline.cli.options import examples, frontier_option, settings_of, sink_option, wait_for
 from trotline.cli.text import count, safe
-from trotline.commands.export import FORMS, Wanted, export, form_of, kinds
+from trotline.commands.export import FORMS, KindWatch, Wanted, check_spider, export, form_of, none_fits
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError, SinkUnreachable
 
 
 @click.command(
     epilog=examples(
-        "trotline export shop products.csv             all records of the spider's sink",
+        "trotline export shop products.csv             all records of the spider",
         "trotline export shop | head -3                JSON lines on stdout",
         "trotline export shop-3 new.parquet            only what job shop-3 saw",
         "trotline export shop a.csv --kind product --envelope   with URL, key and time of each",
@@ -29,6 +30,7 @@ from trotline.errors import SettingsError, SinkUnreachable
 @click.option("--kind", help="Only records of this kind.")
 @click.option("--site", help="Only records of this site.")
 @click.option("--envelope", is_flag=True, help="Add _site, _kind, _key, _url and _seen_at.")
+@click.option("--all-spiders", is_flag=True, help="Also records of other spiders in the same sink.")
 @click.option("--replace", is_flag=True, help="FILE may be there already.")
 @sink_option
 @frontier_option
@@ -39,6 +41,7 @@ def command(
     kind: str | None,
     site: str | None,
     envelope: bool,
+    all_spiders: bool,
     replace: bool,
     sink: str | None,
     frontier: str | None,
@@ -58,30 +61,37 @@ def command(
         envelope=envelope,
     )
     place = settings.sink_of(spider)
-
-    def missing() -> str:
-        return _where_else(settings, job)
-
     if file == "-":
         _binary_to_screen(wanted.form)
-        number = _export(place, wanted, None, missing)
-    else:
-        if Path(file).exists() and not replace:
-            raise SettingsError(f"{file} is there already", hint="Give another name, or --replace.")
-        number = _export(place, wanted, Path(file), missing)
+    elif Path(file).exists() and not replace:
+        raise SettingsError(f"{file} is there already", hint="Give another name, or --replace.")
+    kinds = KindWatch(one=wanted.form != "jsonl" and not envelope, refuse_empty=lambda: none_fits(place, wanted))
+    with _missing_sink(lambda: _where_else(settings, job)):
+        if not all_spiders:
+            check_spider(place, spider)
+        number = export(place, wanted, sys.stdout.buffer if file == "-" else Path(file), kinds.watch)
+    if file != "-":
         click.echo(f"{count(number, 'record')} in {file}")
     if not number:
-        click.echo(_nothing(place, wanted), err=True)
+        click.echo("the job saw no such record" if since else "there are no records yet", err=True)
+    elif len(kinds.seen) > 1 and not envelope:
+        click.echo(_mixed(kinds.seen), err=True)
 
 
-def _export(sink: str, wanted: Wanted, file: Path | None, missing: Callable[[], str]) -> int:
-    """`missing` says what to do if there is no such sink."""
+def _mixed(kinds: set[str]) -> str:
+    named = ", ".join(safe(kind, 40) for kind in sorted(kinds)[:10])
+    return f"warning: the lines are of several kinds ({named}) and do not say of which: use --kind, or --envelope"
+
+
+@contextmanager
+def _missing_sink(advice: Callable[[], str]) -> Iterator[None]:
+    """`advice` says what to do if there is no such sink."""
     try:
-        return export(sink, wanted, file or sys.stdout.buffer)
+        yield
     except SinkUnreachable as error:
         if "no such file" not in error.what:
             raise
-        raise SinkUnreachable(error.what, hint=missing()) from error
+        raise SinkUnreachable(error.what, hint=advice()) from error
 
 
 def _where_else(settings: Settings, job: str) -> str:
@@ -115,8 +125,3 @@ def _span(settings: Settings, job: str) -> tuple[str, float, float]:
 def _binary_to_screen(form: str) -> None:
     if form == "parquet" and sys.stdout.isatty():
         raise SettingsError("Parquet is not for the screen", hint="Give a file: trotline export JOB rows.parquet")
-
-
-def _nothing(sink: str, wanted: Wanted) -> str:
-    there = ", ".join(f"{safe(kind, 40)} ({count(number)})" for kind, number in list(kinds(sink).items())[:10])
-    return f"no record fits; the kinds there are: {there}" if there else "there are no records yet"

@@ -20,7 +20,7 @@ from trotline.cli.options import (
 )
 from trotline.cli.text import json_line, safe_text
 from trotline.config import logs
-from trotline.config.settings import MOST_PROCESSES
+from trotline.config.setting_types import MOST_PROCESSES
 
 if TYPE_CHECKING:
     from trotline.commands.fleet import FleetEvent

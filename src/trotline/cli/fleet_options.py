@@ -15,7 +15,7 @@ from trotline.config.settings import Settings
 from trotline.config.urls import repeatable
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
     from trotline.spider.spider import Spider
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,7 +1,7 @@
 """The consequences of an outage for a job: no estimate, and what to do."""
 
 from trotline.cli.suggested_commands import file_of, same
-from trotline.coordinator.outlook import PATIENT, outage
+from trotline.coordinator.outlook import consequence, outage
 from trotline.model.job import Job
 from trotline.model.queue_job import is_queue
 from trotline.rules.shelves import MISSING, UNREACHABLE
@@ -15,4 +15,9 @@ def remedy(held_back: str, job: Job) -> str:
     if outage(held_back) is None and not held_back.startswith(UNREACHABLE):
         return ""
     doctor = same("doctor", file_of(job.spider))
-    return f"{PATIENT}; check it: {doctor}"
+    if held_back.startswith(UNREACHABLE):
+        return (
+            "pages whose tasks are in the books are visited meanwhile; held back are tasks in its queues, and nothing "
+            f"is lost; check it: {doctor}"
+        )
+    return f"{consequence(held_back)}; check it: {doctor}"

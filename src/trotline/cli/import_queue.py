@@ -1,6 +1,5 @@
 """`trotline import`: crawls of other programs become jobs."""
 
-import re
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +10,10 @@ from trotline.cli.text import count, json_line, safe
 from trotline.config.settings import refuse_password
 from trotline.model.secret import is_reference
 from trotline.model.time import seconds
+from trotline.rules.scrapy_spider import job_name
 
 if TYPE_CHECKING:
     from trotline.commands.import_scrapy_redis import Imported
-
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @click.group()
@@ -73,13 +71,14 @@ def scrapy_redis(
     from trotline.commands.import_scrapy_redis import Wanted, run
 
     refuse_password("--from", source)
-    name = job or _NOT_IN_A_NAME.sub("-", spider)
+    name = job or job_name(spider)
     try:
         pause = seconds(idle)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--idle") from error
     wanted = Wanted(
         name,
+        spider,
         settings_of(frontier=frontier).frontier_of(name),
         settings_of(frontier=source).frontier if is_reference(source) else source,
         queue.replace("%(spider)s", spider),
@@ -103,6 +102,9 @@ def scrapy_redis(
 
 def _lines(found: "Imported", spider: str) -> list[str]:
     lines = [f"{found.job}: {count(found.new, 'request')} moved, {count(found.known, 'fingerprint')} known"]
+    if found.ended:
+        lines.append(f"  {safe(found.ended)} had ended, and {safe(found.job)} is a new job: it visits pages again that")
+        lines.append(f"  {safe(found.ended)} has found itself, and that the filter of scrapy-redis does not know")
     if found.duplicate:
         lines.append(f"  {count(found.duplicate, 'request')} known to the job already")
     for why, times in found.refused.items():

@@ -25,13 +25,16 @@ def spider_name(text: str) -> str:
     return text
 
 
-async def find(settings: Settings, wanted: str | None) -> Target:
-    """The job that `wanted` names; the newest one if it names a spider; the newest of all if it is None."""
+async def find(settings: Settings, wanted: str | None, usage: str = "") -> Target:
+    """The job that `wanted` names; the newest one if it names a spider; the newest of all if it is None. `usage`: how
+    it is named in a command whose first argument is another one."""
     name = spider_name(wanted) if wanted else None
     known = await jobs_here(settings)
     fitting = [target for target in known if name is None or name in (target.job.id, target.job.spider)]
     if name is None and len({target.job.spider for target in known}) > 1:
-        raise SettingsError("there are jobs of several spiders here: which one?", hint=_names(known))
+        raise SettingsError(
+            "there are jobs of several spiders here: which one?", hint=_names(known) + (usage and f"\n  {usage}")
+        )
     if not fitting:
         raise not_here(settings, name, known)
     return msgspec.structs.replace(fitting[-1], typed=wanted or "")

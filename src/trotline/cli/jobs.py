@@ -14,7 +14,7 @@ from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, look_at_all
 from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
 from trotline.commands.forget_jobs import forget, forget_id
-from trotline.commands.look_at_jobs import state
+from trotline.commands.job_states import state
 from trotline.config.backends import unwritten
 from trotline.config.urls import public
 from trotline.coordinator.outlook import outage
@@ -26,6 +26,7 @@ from trotline.rules.unreadable_jobs import in_a_line
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")
 _LINE = 400
+_LISTED = 30
 
 
 @click.command(
@@ -38,7 +39,7 @@ _LINE = 400
 )
 @click.argument("spider", required=False)
 @click.option("--unfinished", is_flag=True, help="Only those that are not finished.")
-@click.option("--limit", default=30, show_default=True, type=click.IntRange(1), help="How many, the newest.")
+@click.option("--limit", type=click.IntRange(1), help=f"How many, the newest.  [default: {_LISTED}]")
 @click.option("--older-than", metavar="TIME", help="Only those that were finished or cancelled so long ago.")
 @click.option(
     "--forget",
@@ -54,7 +55,7 @@ _LINE = 400
 def command(
     spider: str | None,
     unfinished: bool,
-    limit: int,
+    limit: int | None,
     older_than: str | None,
     to_forget: str | None,
     force: bool,
@@ -69,6 +70,8 @@ def command(
     """
     if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
+    if limit is not None and to_forget is not None:
+        raise click.UsageError("--limit has no effect on --forget, which forgets all that the other options choose")
     age = age_of("--older-than", older_than) if older_than else None
     settings = settings_of(frontier=frontier)
     here = wait_for(survey(settings))
@@ -85,7 +88,7 @@ def command(
         wait_for(forget(gone, force=force))
         print_all_forgotten(gone, json=as_json)
         return
-    looks, damaged = wait_for(look_at_all(targets[-limit:], lanes=True))
+    looks, damaged = wait_for(look_at_all(targets[-(limit or _LISTED) :], lanes=True))
     broken = [(target.frontier, target.job.id) for target in damaged]
     if age is None:
         broken += [(place, job) for place, job in here.unreadable if _is_of(job, spider)]

@@ -18,6 +18,8 @@ from typing import TextIO
 
 LASTING = ("run", "start", "work", "fleet", "write", "coordinate", "web", "lab")
 """Commands that go on when their output cannot be written."""
+ONLY_ERRORS = ("fetch",)
+"""Commands whose standard output is records, of which none may be lost: a thread of its own writes them."""
 ENDS_WITH_READER = ("run", "start", "lab")
 """Of these, who closes the pipe of standard output (`| head`) ends the command, as Ctrl-C does."""
 PATIENCE = 5.0
@@ -189,14 +191,15 @@ def _counted(lines: int) -> str:
 @contextlib.contextmanager
 def lasting_output(command: str) -> Iterator[None]:
     """While a command runs that outlives its log. Streams that are no files (tests) stay as they are."""
-    if command not in LASTING:
+    if command not in (*LASTING, *ONLY_ERRORS):
         yield
         return
     out, err = sys.stdout, sys.stderr
     ours: list[LastingStream] = []
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        sys.stdout = LastingStream(out, ends_with_reader=command in ENDS_WITH_READER)
-        ours.append(sys.stdout)
+    if command in LASTING:
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            sys.stdout = LastingStream(out, ends_with_reader=command in ENDS_WITH_READER)
+            ours.append(sys.stdout)
     with contextlib.suppress(OSError, AttributeError, ValueError):
         sys.stderr = LastingStream(err)
         ours.append(sys.stderr)

@@ -21,7 +21,7 @@ from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
 
 _FRAME = 4
 """Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan, MergeReport
 
 
+_PAIRS = 20
 _OF_RULE = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
+_IGNORED = {"review": {*_OF_RULE, "kinds"} - {"text"}, "show": {*_OF_RULE, "kinds"}}
+"""Action -> options without effect on it: it shows what the last merge gave."""
 
 
 @click.command(
@@ -51,7 +54,7 @@ _OF_RULE = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
 @click.option("--within-site", is_flag=True, help="Compare texts of one site, too.")
 @click.option("--dry-run", is_flag=True, help="Say what it would give, and store nothing.")
 @click.option("--review", is_flag=True, help="List pairs that a person has to decide.")
-@click.option("--limit", type=click.IntRange(1), default=20, metavar="N", help="Pairs of --review.  [default: 20]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help=f"Pairs of --review.  [default: {_PAIRS}]")
 @click.option("--same", multiple=True, metavar="PAIR", help="These records of the review list are one thing.")
 @click.option("--different", multiple=True, metavar="PAIR", help="These records are different things.")
 @click.option("--show", metavar="THING", help="Show a thing and its sources.")
@@ -82,6 +85,12 @@ def _one_action(given: dict[str, Any]) -> None:
         raise click.UsageError(f"--{asked[0].replace('_', '-')} and --{asked[1]} are two commands: give one of them.")
     if given["source"] and not given["split"]:
         raise click.UsageError("--source belongs to --split THING.")
+    if given["limit"] and not given["review"]:
+        raise click.UsageError("--limit belongs to --review.")
+    for action in asked:
+        if unused := sorted(name for name in _IGNORED.get(action, ()) if given[name]):
+            option = unused[0].removesuffix("s").replace("_", "-")
+            raise click.UsageError(f"--{option} has no effect on --{action}: leave it out.")
 
 
 async def _act(plan: "MergePlan", given: dict[str, Any], on_step: "Callable[[MergeReport], None]") -> "MergeReport":
@@ -104,8 +113,9 @@ def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool) -> None:
         thing = wait_for(merge_decisions.show(plan.sink, given["show"]))
         click.echo(json_line(thing) if as_json else "\n".join(portrait(thing)))
         return
-    pairs = wait_for(merge_decisions.review(plan.sink, given["limit"]))
-    click.echo("\n".join(pairs_json(pairs) if as_json else pairs_lines(pairs, plan, given["limit"])))
+    limit = given["limit"] or _PAIRS
+    pairs = wait_for(merge_decisions.review(plan.sink, limit))
+    click.echo("\n".join(pairs_json(pairs) if as_json else pairs_lines(pairs, plan, limit)))
 
 
 def _verdict(text: str, same: bool) -> Verdict:

@@ -48,8 +48,7 @@ def command(name: str, url: str, recipe: str | None) -> None:
     _write(path, _SPIDER.format(name=path.stem, variable=_variable(path.stem), url=_address(url)))
     click.echo(f"Wrote {path}: change the URL and the selectors, then")
     click.echo("")
-    # A site on this machine is refused unless it is asked for.
-    more = " --allow-private" if re.match(r"https?://(127\.|localhost\b|\[::1\])", url) else ""
+    more = _private(url)
     click.echo(f"  trotline try {path}{more}    fetches the first page and shows what comes of it")
     click.echo(f"  trotline run {path}{more}    visits them all and stores the records")
 
@@ -62,7 +61,13 @@ def _from_recipe(path: Path, file: Path) -> None:
     _write(path, code_of(recipe, spider_of(recipe, file).name, _variable(path.stem)))
     click.echo(f"Wrote {path}, which does what {file} does")
     click.echo("")
-    click.echo(f"  trotline try {path}    fetches the first page and shows what comes of it")
+    more = next(filter(None, map(_private, recipe.starts)), "")
+    click.echo(f"  trotline try {path}{more}    fetches the first page and shows what comes of it")
+
+
+def _private(url: str) -> str:
+    """The option for a site on this machine, which is refused unless it is asked for."""
+    return " --allow-private" if re.match(r"https?://(127\.|localhost\b|\[::1\])", url) else ""
 
 
 def _variable(name: str) -> str:

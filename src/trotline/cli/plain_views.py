@@ -14,6 +14,7 @@ from trotline.cli.records_view import record_counts
 from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
+from trotline.processes.signals import STOPPING
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_names import account_of, members, titled
@@ -21,7 +22,7 @@ from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import Trouble
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
 
 JSON_EVERY: Seconds = 1.0
 MOST_DEATHS = 10
@@ -35,6 +36,7 @@ _TROUBLES = {
     Trouble.RESTING: "all {2} of {1} rest for {0.host}",
 }
 """The name of a state: without numbers, which change."""
+_STOPS = "stopping"
 _OVER = {"held back": "no longer held back"}
 """The text for the end of a state, where "NAME: over" does not fit."""
 
@@ -99,8 +101,8 @@ class Lines:
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         over = [key for key in self._state if key not in now]
-        if report.troubles and "held back" in over:
-            # Its proxies or accounts still hold it back.
+        if (report.troubles or _STOPS in now) and "held back" in over:
+            # Its proxies or accounts still hold it back, or it does not go on.
             over.remove("held back")
         changes += [_OVER.get(key, f"{key}: over") for key in over]
         self._state = now
@@ -138,7 +140,9 @@ def _state(report: "Report") -> dict[str, str]:
     found: dict[str, str] = {}
     if report.held_back:
         hint = remedy(report.held_back, report.job)
-        found["held back"] = safe(report.held_back) + (f"; {hint}" if hint else "")
+        # That it stops is said at once, whatever held it back before.
+        key = _STOPS if report.held_back.startswith(STOPPING) else "held back"
+        found[key] = safe(report.held_back) + (f"; {hint}" if hint else "")
     if (state := report.progress.state) is not State.RUNNING:
         found[f"the job is {state}"] = f"the job is {state}"
     for cut in cuts(report.progress, report.job.rules.own_limits):

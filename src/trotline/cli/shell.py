@@ -1,7 +1,6 @@
 """`trotline shell`: an interactive session with a page."""
 
 import asyncio
-import code
 import contextlib
 import sys
 from pathlib import Path
@@ -120,6 +119,7 @@ async def _open(
 
 
 def _converse(session: "ShellSession", place: str, url: str | None, statement: str | None) -> int:
+    from trotline.cli.shell_console import ShellConsole
     from trotline.commands.shell import SAVED_URL, NotFetched, saved_page
 
     names = _names(session)
@@ -140,7 +140,7 @@ def _converse(session: "ShellSession", place: str, url: str | None, statement: s
         click.echo(_about(session.page))
     click.echo(_HELP)
     _with_completion(names)
-    code.interact(banner="", local=names, exitmsg="")
+    ShellConsole(names).interact(banner="", exitmsg="")
     return FINISHED
 
 
@@ -176,20 +176,13 @@ def _about(page: "Page") -> str:
 
 def _run_one(statement: str, names: dict[str, Any]) -> int:
     """One statement, as Python's own -c; its error ends with code 3."""
-    console = code.InteractiveInterpreter(names)
-    failed = False
+    from trotline.cli.shell_console import ShellConsole
 
-    def note(*_: Any) -> None:
-        nonlocal failed
-        failed = True
-        code.InteractiveInterpreter.showtraceback(console)
-
-    console.showtraceback = note  # type: ignore[method-assign]
-    incomplete = console.runsource(statement, "<-c>", "exec" if "\n" in statement else "single")
-    if incomplete:
+    console = ShellConsole(names)
+    if not console.run_one(statement):
         raise SettingsError("the statement of -c is not complete", hint="Is a bracket or a quote missing?")
     sys.stdout.flush()
-    return FINISHED_WITH_DEAD if failed else FINISHED
+    return FINISHED_WITH_DEAD if console.failed else FINISHED
 
 
 def _with_completion(names: dict[str, Any]) -> None:

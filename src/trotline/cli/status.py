@@ -1,5 +1,6 @@
 """`trotline status`: the jobs of this folder and how far they are."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -28,10 +29,10 @@ from trotline.cli.text import (
     task_counts,
     task_states,
 )
+from trotline.commands.job_states import rejected, state
 from trotline.commands.last_job import tallies_before
-from trotline.commands.look_at_jobs import rejected, state
 from trotline.commands.open_pools import pool_watch
-from trotline.commands.report import coverage_warnings
+from trotline.commands.run_report import coverage_warnings
 from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_of
 from trotline.coordinator.outlook import living
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from trotline.ports.console import Console
 
 _MOST = 20
+_AT_ONCE = 8
+"""Jobs that are looked at together: a broker without an answer, or with lost tasks, takes seconds for each."""
 _LINE = 400
 
 
@@ -148,19 +151,28 @@ async def _all(settings: "Settings") -> list[Look]:
 
 async def look_at_all(targets: list[Target], *, lanes: bool = False) -> tuple[list[Look], list[Target]]:
     """The jobs, and those whose keys cannot be read; `lanes`: with the lanes of unfinished jobs."""
-    looks, damaged = list[Look](), list[Target]()
-    for target in targets:
+    free = asyncio.Semaphore(_AT_ONCE)
+    found = await asyncio.gather(*(_one_of_many(target, free, lanes=lanes) for target in targets))
+    if unreachable := next((one for one in found if isinstance(one, FrontierUnreachable)), None):
+        raise unreachable
+    return [one for one in found if isinstance(one, Look)], [one for one in found if isinstance(one, Target)]
+
+
+async def _one_of_many(
+    target: Target, free: asyncio.Semaphore, *, lanes: bool
+) -> "Look | Target | FrontierUnreachable":
+    """The target itself: its keys cannot be read."""
+    async with free:
         try:
             async with console_of(target) as console:
                 look = await _look(target, console)
                 if lanes and look.progress.finished_at is None:
                     look = msgspec.structs.replace(look, lanes=await console.lanes())
-                looks.append(look)
-        except FrontierUnreachable:
-            raise
+                return look
+        except FrontierUnreachable as error:
+            return error
         except FrontierError:
-            damaged.append(target)
-    return looks, damaged
+            return target
 
 
 async def _look(target: Target, console: "Console") -> Look:

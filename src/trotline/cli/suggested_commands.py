@@ -38,7 +38,12 @@ def file_in(command: str) -> str:
 
 def file_of(spider: str) -> str:
     """What to call the file of a spider that is known by its name: the one that `trotline new` would have made."""
-    return next((name for name in (f"{spider}.py", f"{spider}.toml") if Path(name).is_file()), "FILE")
+    return file_here(spider) or "FILE"
+
+
+def file_here(spider: str) -> str:
+    """The spider's file in this folder, by its name; empty if there is none."""
+    return next((name for name in (f"{spider}.py", f"{spider}.toml") if Path(name).is_file()), "")
 
 
 def _given(command: str | None) -> Mapping[str, Any]:

@@ -21,11 +21,11 @@ from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.rules.job_figures import visited
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
-from trotline.rules.near_duplicates import ALIKE_PAGES
+from trotline.rules.near_duplicate_pages import ALIKE_PAGES
 from trotline.rules.pool_tallies import PoolUse, uses
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
 
 _MOST = 6
 _RETRY = "retry: "

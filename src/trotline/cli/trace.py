@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,12 +9,12 @@ import msgspec
 
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.suggested_commands import file_here
 from trotline.cli.text import json_line, safe
 from trotline.cli.try_page import Aside
 from trotline.config.backends import is_local
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError, TrotlineError
-from trotline.model.queue_job import is_scrapy
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _WITHOUT_A_TERMINAL = 100
 )
 @click.argument("url")
 @click.argument("job", required=False)
-@click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py, if it is in this folder]")
+@click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py or SPIDER.toml of this folder]")
 @click.option("--route", "named", multiple=True, metavar="NAME", help="Of a queue: the job_type to look for.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to show.")
 @sink_option
@@ -65,7 +64,7 @@ def command(
             f"{safe(url, 100)!r} is not a web address", hint="It begins with https:// or http://: https://shop.example/"
         )
     settings = settings_of(frontier=frontier, sink=sink)
-    target = wait_for(find(settings, job))
+    target = wait_for(find(settings, job, usage="Write: trotline trace URL SPIDER"))
     # The ledger knows URLs without their secrets: ours must lose the same ones to be found there.
     redaction.hide_keys(target.job.rules.redact)
     file, found = _spider(spider or (job if job and _is_file(job) else ""), target)
@@ -92,9 +91,10 @@ def _is_file(text: str) -> bool:
 
 
 def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
-    """The spider's file and what is in it. Without --spider it is SPIDER.py, if that has the job's spider."""
-    given, ref = bool(ref), ref or f"{target.job.spider}.py"
-    if not given and not Path(ref).is_file():
+    """The spider's file and what is in it. Without --spider it is SPIDER.py or the recipe SPIDER.toml, if that has the
+    job's spider."""
+    given, ref = bool(ref), ref or file_here(target.job.spider)
+    if not ref:
         return "", None
     with contextlib.redirect_stdout(Aside()):
         try:
@@ -128,12 +128,11 @@ async def _ask(
     alone: bool,
     limit: int,
 ) -> "tuple[Facts, bool, Where]":
-    from trotline.commands.trace import ledger_at, routes_seen, trace
-    from trotline.rules.scrapy_identity import of_url
+    from trotline.commands.trace import ledger_at, routes_seen, scrapy_numbers, trace
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
         known = await routes_seen(target.job, console, named)
-        more = of_url(url) if is_scrapy(target.job) else {}
+        more = await scrapy_numbers(url, target.job, console)
         facts = await trace(
             url, target.job.id, console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit
         )

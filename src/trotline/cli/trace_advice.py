@@ -27,6 +27,10 @@ Step = tuple[str, str]
 _REASONS = 3
 """Of rejected records: as many are named."""
 _NO_PAGE = "It led to no page: it lists none, or only what match= or the spider's scope leaves out."
+_OTHER_REQUESTS = (
+    "Others are not found by their URL: with dont_filter, another method, a body, or an account; nor is what "
+    "scrapy-redis visited before an import."
+)
 _UNMATCHED = "links refused: sitemap: URL does not match"
 _ADDRESSES = {
     "scheme": "only http:// and https:// are visited",
@@ -180,6 +184,8 @@ def _keeps_out(facts: Facts, why: str) -> str:
 
 
 def _never(facts: Facts, where: Where) -> str:
+    if is_scrapy(where.job):
+        return "No plain GET request of it is known to this job."
     if not where.file:
         return "Neither the frontier nor the ledger knows it under this very URL."
     if facts.progress.state is State.DRAINING:
@@ -200,6 +206,8 @@ def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iter
     sink = safe_url(where.sink)
     if is_scrapy(where.job):
         yield "Scrapy keeps no visits: this is its state now, as a plain GET request."
+        if story.fate is Fate.NEVER:
+            yield _OTHER_REQUESTS
         return
     if is_queue(where.job):
         looked = " or ".join(repr(safe(route, 60)) for route in where.routes or (ROUTE,))

@@ -9,6 +9,7 @@ import click
 
 from trotline.cli.text import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
+from trotline.model.queue_job import is_scrapy
 from trotline.model.row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow
@@ -103,6 +104,8 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
             return f"never entered: {refusal(story.why)}"
         case Fate.ENDED:
             return "visited"
+        case _ if is_scrapy(where.job):
+            return "cannot tell: not found by its URL"
         case _:
             return "never seen by this job"
 

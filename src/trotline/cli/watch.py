@@ -18,7 +18,7 @@ from trotline.cli.records_view import record_counts
 from trotline.cli.status import held_back, lane_line
 from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
-from trotline.commands.look_at_jobs import state
+from trotline.commands.job_states import state
 from trotline.config.settings import Settings
 from trotline.coordinator.outlook import living
 from trotline.model.job import State
@@ -26,7 +26,7 @@ from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
 
 _HINT = "Ctrl-C ends the view; the job goes on."
 _MOST = 10

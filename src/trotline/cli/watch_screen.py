@@ -15,7 +15,7 @@ from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
+    from trotline.commands.run_report import Report
     from trotline.ports.console import Console as JobConsole
 
 _SURE: Seconds = 3.0

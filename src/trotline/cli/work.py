@@ -44,8 +44,8 @@ from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
-    from trotline.commands.report import Report
-    from trotline.commands.work import WorkEvent
+    from trotline.commands.run_report import Report
+    from trotline.commands.work_events import WorkEvent
     from trotline.spider.spider import Spider
 
 _OTHER_VERSION = "other version"
@@ -106,7 +106,8 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
     launched = [WaitingChild() for _ in range(settings.processes)]
     try:
         from trotline.commands.check_routes import check_routes
-        from trotline.commands.work import WorkOutput, WorkPlan, work
+        from trotline.commands.work import work
+        from trotline.commands.work_events import WorkOutput, WorkPlan
         from trotline.config.spider_loader import load
 
         book = pool_book(settings, quiet=quiet)

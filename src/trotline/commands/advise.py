@@ -16,10 +16,10 @@ from trotline.ports.backend import OpenJob
 from trotline.rules import job_summary
 from trotline.rules.advice import Advice, advise
 from trotline.rules.eta import Range, Unknown
-from trotline.rules.fleet_flow import FleetFlow, flow
+from trotline.rules.fleet_rates import FleetFlow, flow
 from trotline.rules.job_summary import SUMMARY, JobSummary
 from trotline.rules.machine_options import Option, Prices, options
-from trotline.rules.scale_signals import Signal, signals
+from trotline.rules.outgrown_machine import Signal, signals
 from trotline.rules.series import FINEST
 from trotline.rules.state_to_move import Kept, Move, moves
 

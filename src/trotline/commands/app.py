@@ -2,16 +2,17 @@
 
 import asyncio
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from os import getpid
 from socket import gethostname
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from trotline.commands.app_arguments import check_places, check_work
 from trotline.commands.budget import give_budget
 from trotline.commands.check_routes import check_routes
 from trotline.commands.record_stream import RecordStream
@@ -23,7 +24,8 @@ from trotline.config.proxy_pools import PoolBook
 from trotline.config.proxy_pools import load as load_pools
 from trotline.config.spider_loader import check_pools
 from trotline.config.urls import frontier_url, sink_url
-from trotline.errors import SettingsError
+from trotline.errors import FrontierError, SettingsError
+from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import Job, Progress, WorkerInfo
 from trotline.model.proxy import Proxy
 from trotline.model.record import Record
@@ -34,7 +36,7 @@ from trotline.processes.host_limits import cpu_cores, host_memory
 from trotline.processes.pool_keeper import PoolKeeper
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
@@ -67,6 +69,7 @@ class App:
         proxy: Proxy | None = None,
         proxies: str = "",
     ) -> None:
+        check_places(sink=sink, allow=allow, proxy=proxy, proxies=proxies)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         try:
             self._frontier_url = "" if frontier is None else frontier_url(frontier)
@@ -77,7 +80,7 @@ class App:
         self._allow_private = allow_private
         self._allow = tuple(allow)
         self._proxy = proxy
-        self._proxies = proxies
+        self._proxies = os.fspath(proxies)
         book = self._book()
         self._pools = book.listed
         """Of the file; without one there are none."""
@@ -118,6 +121,7 @@ class App:
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
+        check_work(spider)
         check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
@@ -142,6 +146,7 @@ class App:
         self, spider: Spider, *, slots: int = 16, max_pages: int | None = None, routes: Sequence[str] = ()
     ) -> None:
         """Visit pages of the spider's latest job until it is finished. `routes`: only of these."""
+        check_work(spider, slots=slots, max_pages=max_pages)
         check_routes(spider, routes)
         if self._sink is None:
             raise SettingsError(
@@ -156,6 +161,7 @@ class App:
         With a sink, a record is stored before it is given. A program that leaves the loop stops the visits; the next
         call resumes the job, without the records that were on their way.
         """
+        check_work(spider, slots=slots, max_pages=max_pages)
         await self.start(spider)
         stream = RecordStream(self._sink)
         self._streams.add(stream)
@@ -275,12 +281,19 @@ async def _beat(frontier: Frontier, worker: Worker, slots: int, routes: tuple[st
     """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
     about = WorkerInfo(
         host=gethostname(),
-        process=getpid(),
+        process=os.getpid(),
         slots=slots,
         routes=routes,
         cpu_cores=cpu_cores(),
         host_memory=host_memory(),
     )
+    outage = OutageLog(log, "beat.failed")
     while True:
-        await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))
+        try:
+            await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))
+        except FrontierError as error:
+            # The next one may arrive: without heartbeats the leases would be lost although the worker lives.
+            outage.report(error.what)
+        else:
+            outage.report("")
         await asyncio.sleep(BEAT)

@@ -15,9 +15,9 @@ from trotline.commands.archive import keep_to_retention
 from trotline.commands.feed import LoopClock, open_feed
 from trotline.commands.merge import MergePlan
 from trotline.commands.merge_after import merged_after
-from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
+from trotline.commands.serve_metrics import Metrics, metrics_at
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings

@@ -3,6 +3,7 @@
 import time
 
 from trotline.config import backends
+from trotline.errors import SettingsError
 from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
 
 
@@ -19,4 +20,12 @@ async def retention(sink: str) -> Retention:
 
 
 async def maintain(sink: str) -> Maintenance:
-    return await backends.schema_admin(sink).maintain(sink, time.time())
+    """SettingsError if there are no tables: that is a mistake in the URL, and a schedule must not hide it."""
+    admin = backends.schema_admin(sink)
+    found = await admin.status(sink)
+    if not found.version:
+        raise SettingsError(
+            f"there are no tables in the schema {found.schema!r} of {found.place}: nothing is maintained",
+            hint="Correct schema= in the URL; or create the tables: trotline db upgrade --sink URL",
+        )
+    return await admin.maintain(sink, time.time())

@@ -11,6 +11,7 @@ import msgspec
 
 from trotline.adapters.files.committed_lines import CommittedLines
 from trotline.commands.run import Ending, Report, RunPlan, run
+from trotline.commands.unfetched import Unfetched, unfetched
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
@@ -34,29 +35,39 @@ class FetchPlan(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     settings: Settings
     pace: Rate
+    give_up: Seconds
+    """After this time with failures only, a host is given up."""
     pools: KnownPools | None = None
 
 
-def paced(pace: Rate) -> Spider:
-    """The spider with another pace: the frontier gets it with the job."""
+def paced(pace: Rate, give_up: Seconds) -> Spider:
+    """The spider with another pace and patience: the frontier gets them with the job."""
     spider = fetch_urls.fetch
     default = msgspec.structs.replace(
         spider.rules.default, rate=pace, slowest=min(pace, spider.rules.default.slowest, key=_speed)
     )
-    spider.rules = msgspec.structs.replace(spider.rules, default=default)
+    spider.rules = msgspec.structs.replace(spider.rules, default=default, give_up=give_up)
     return spider
 
 
 async def fetch(
-    plan: FetchPlan, folder: Path, launched: Sequence[WaitingChild] = (), check: Callable[[], None] = lambda: None
-) -> tuple[Ending, Report]:
-    """`folder`: for the seeds, and nothing else. `check` is called now and then, and ends the run if it raises."""
+    plan: FetchPlan,
+    folder: Path,
+    launched: Sequence[WaitingChild] = (),
+    show: Callable[[Report], None] = lambda _: None,
+) -> tuple[Ending, Report, Unfetched]:
+    """`folder`: for the seeds, and nothing else. `show` is called now and then, and ends the run if it raises."""
     seeds = folder / "seeds.jsonl"
     with seeds.open("wb") as file:
         for line in _lines(plan):
             file.write(line + b"\n")
     run_plan = RunPlan(ref=REF, settings=plan.settings, seeds_file=str(seeds), pools=plan.pools, fresh=True)
-    return await run(run_plan, paced(plan.pace), lambda report: check(), launched)
+    spider = paced(plan.pace, plan.give_up)
+    ending, report = await run(run_plan, spider, show, launched)
+    if plan.settings.inbox:
+        # Its list has no end, and others work on it.
+        return ending, report, Unfetched()
+    return ending, report, await unfetched(plan.settings.frontier, report.job, report.progress, spider, seeds)
 
 
 class PrintedRows:

@@ -8,11 +8,12 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
 from trotline.commands.observe_extras import ServerExtras
+from trotline.commands.run_report import Ending, ending_of
 from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.config.urls import public
@@ -20,13 +21,13 @@ from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.observer import OBSERVE_EVERY, Observer
 from trotline.coordinator.outlook import outage_text
 from trotline.errors import FrontierError, TrotlineError
-from trotline.model.job import Job, WorkerView
+from trotline.model.job import Job, State, WorkerView
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.processes.signals import obeyed
 from trotline.rules.advice import Advice, advise
 from trotline.rules.autoscale import ScaleRules, ScaleState, decide
-from trotline.rules.fleet_flow import living
+from trotline.rules.fleet_rates import living
 
 QUICK: Seconds = 10.0
 """A worker that fails sooner could not start."""
@@ -65,11 +66,15 @@ class FleetEvent(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int | None = None
 
 
+_ENDED = {
+    Ending.CANCELLED: "the job was cancelled",
+    Ending.STOPPED_AT_LIMIT: "the job has stopped at its limit; trotline resume continues it",
+}
 Emit = Callable[[FleetEvent], None]
 
 
 async def fleet(plan: FleetPlan, emit: Emit) -> bool:
-    """Until a signal, or the end of the job with `until_finished`. Did the job finish?"""
+    """Until a signal, `max_time`, or the end of the job with `until_finished`. False: a signal ended it."""
     return await _Fleet(plan, emit).run()
 
 
@@ -89,12 +94,13 @@ class _Fleet:
         self._target = plan.rules.least
         self._state = ScaleState()
         self._stopped = asyncio.Event()
+        self._out_of_time = False
         self._failures = 0
         self._watched: tuple[Job, OpenJob, Observer] | None = None
         self._trouble = ""
 
     async def run(self) -> bool:
-        with obeyed(self._stopped.set):
+        with obeyed(self._stopped.set), self._limited():
             rules, place = self._plan.rules, public(self._plan.settings.frontier)
             text = f"{rules.least} to {rules.most} workers of {self._plan.spider}, for its jobs in {place}"
             self._emit(FleetEvent(event="fleet.started", text=text, workers=0, wanted=rules.least))
@@ -102,16 +108,32 @@ class _Fleet:
                 while not self._stopped.is_set():
                     self._reap()
                     await self._start_missing()
-                    advice, finished = await self._look()
-                    if finished and self._plan.until_finished:
-                        self._emit(FleetEvent(event="fleet.finished", text="the job is finished", workers=self._count))
-                        return True
+                    advice, ending = await self._look()
+                    if ending is not None and self._plan.until_finished:
+                        self._say("fleet.finished", _ENDED.get(ending, "the job is finished"))
+                        return ending is not Ending.CANCELLED
                     if advice is not None:
                         self._scale(advice)
                     await self._rest()
-                return False
+                return self._out_of_time
             finally:
                 await self._end()
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """`max_time` ends the fleet: a worker that it ended would only be replaced."""
+        if self._plan.settings.max_time is None:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(self._plan.settings.max_time, self._end_in_time)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end_in_time(self) -> None:
+        self._out_of_time = True
+        self._stopped.set()
 
     @property
     def _count(self) -> int:
@@ -191,26 +213,29 @@ class _Fleet:
         text = f"{target} worker{'' if target == 1 else 's'}: {advice.sentence}"
         self._emit(FleetEvent(event="fleet.scaled", text=text, workers=target, wanted=wanted))
 
-    async def _look(self) -> tuple[Advice | None, bool]:
-        """The advice for the running job; None if there is none, or if it cannot be seen. Has it finished?"""
+    async def _look(self) -> tuple[Advice | None, Ending | None]:
+        """The advice for the running job; None if there is none, or if it cannot be seen. And how it ended."""
         try:
             watched = await self._watch()
             if watched is None:
-                return None, False
+                return None, None
             seen = await watched[2].observe()
         except FrontierError as error:
             # Unknown: what runs is kept.
             if self._trouble != error.what:
                 self._trouble = error.what
                 self._say("fleet.unreachable", f"{error.what}: the number of workers stays as it is")
-            return None, False
+            return None, None
         self._trouble = ""
         self._elsewhere = sum(not self._is_ours(worker) for worker in living(seen.crew))
+        # At its limit a job has ended when a worker has said so: it also finishes the sink.
+        going_on = seen.progress.finished_at is None and seen.progress.state is not State.CANCELLED
+        ending = None if going_on else ending_of(seen.progress, watched[0].rules)
         if seen.progress.finished_at is not None:
             await self._forget()
-            return None, True
+            return None, ending
         outage, workers = outage_text(held_back_by(seen.crew)), len(living(seen.crew))
-        return advise(seen.progress, seen.summary, outage, workers), False
+        return advise(seen.progress, seen.summary, outage, workers), ending
 
     _elsewhere = 0
     """Workers of the job on other machines, or started by others."""

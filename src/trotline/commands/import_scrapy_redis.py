@@ -8,31 +8,38 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from trotline.adapters.redis.scrapy_redis import ScrapyRedisKeys
 from trotline.commands.queue_job import JobFinder, JobPlan, QueueJob
+from trotline.commands.scrapy_spider import join
 from trotline.errors import FrontierError, SettingsError
+from trotline.frontier.put_each import defect, put_each, refusal
 from trotline.model.job import LaneRules
 from trotline.model.lease import Admission
 from trotline.model.pace import FASTEST, Pace, Rate
 from trotline.model.queue_job import SCRAPY
+from trotline.model.row import whole
 from trotline.model.task import Task
-from trotline.model.time import Seconds
+from trotline.model.time import Moment, Seconds
 from trotline.rules import scrapy_redis
+from trotline.rules.counted_reasons import count
+from trotline.rules.scrapy_spider import SpiderNote
 from trotline.rules.tagged_json import NotData
 
 _LOOK_EVERY: Seconds = 0.5
 _TRIES = 20
+_LONGEST_REASON = 200
 
 
 class Wanted(msgspec.Struct, frozen=True):
     """What is moved, and where to."""
 
     name: str
-    """Of the job: that of the spider, in our letters."""
+    """Of the job."""
+    spider: str
     frontier: str
     source: str
     queue: str
@@ -45,6 +52,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
 class Imported(msgspec.Struct):
     job: str
+    ended: str = ""
+    """The job before it, which had ended: it does not know what that has visited beyond the filter."""
     new: int = 0
     duplicate: int = 0
     refused: dict[str, int] = {}
@@ -60,15 +69,40 @@ async def run(wanted: Wanted, say: Callable[[Imported], None]) -> Imported:
     rules = LaneRules(default=Pace(rate, wanted.concurrency), source=SCRAPY)
     finder = JobFinder(JobPlan(wanted.name, wanted.frontier, rules))
     keys = ScrapyRedisKeys(wanted.source, wanted.queue, wanted.seen)
+    try:
+        await _check(keys, wanted.idle)
+        return await _into_job(wanted, finder, keys, say)
+    finally:
+        await keys.close()
+
+
+async def _check(keys: ScrapyRedisKeys, within: Seconds) -> None:
+    """Its workers may have taken the last request for a moment, and requests with `dont_filter` leave no filter."""
+    until = time.monotonic() + within
+    while not await keys.exist():
+        if time.monotonic() < until:
+            await asyncio.sleep(_LOOK_EVERY)
+            continue
+        raise SettingsError(
+            f"there is no crawl of scrapy-redis: neither {keys.queue!r} nor {keys.seen!r} exists on that server",
+            hint="Check the name of the spider, --from with the number of its database, --queue and --filter.",
+        )
+
+
+async def _into_job(
+    wanted: Wanted, finder: JobFinder, keys: ScrapyRedisKeys, say: Callable[[Imported], None]
+) -> Imported:
+    await finder.look()
+    ended = finder.last.id if finder.ended and finder.last is not None else ""
     found = await finder.find_or_start()
     try:
-        result = Imported(found.opened.job.id, refused_key=keys.refused)
+        result = Imported(found.opened.job.id, ended=ended, refused_key=keys.refused)
+        await join(found.opened.console, found.opened.job.id, SpiderNote(wanted.spider))
         await _mark(found, keys.imported)
         await _move_all(wanted, keys, found, result, say)
         return result
     finally:
         await found.opened.close()
-        await keys.close()
 
 
 async def _mark(found: QueueJob, imported: str) -> None:
@@ -97,6 +131,9 @@ async def _move_all(
         if await keys.take():
             await _move(keys, found, result)
             say(result)
+            if keys.again:
+                # What was refused is in it again.
+                return
             quiet_since = time.monotonic()
             continue
         if time.monotonic() - quiet_since >= wanted.idle:
@@ -105,18 +142,29 @@ async def _move_all(
 
 
 async def _move(keys: ScrapyRedisKeys, found: QueueJob, result: Imported) -> None:
-    refused_before = Counter(result.refused)
+    counted = Counter(result.refused)
     while entries := await keys.entries():
-        tasks: list[Task] = []
-        refused: list[bytes] = []
-        for entry in entries:
-            try:
-                tasks.append(scrapy_redis.task(scrapy_redis.read(entry), secrets.randbits(63), found.now()))
-            except (ValueError, NotData) as error:
-                refused.append(entry)
-                refused_before[str(error)[:200]] += 1
-        answers = await found.opened.frontier.put(tasks)
+        tasks, refused = _tasks(entries, found.now)
+        answers = await put_each(found.opened.frontier.put, list(tasks.values()))
+        refused |= {at: why for at, answer in zip(tasks, answers, strict=True) if (why := refusal(answer))}
         result.new += answers.count(Admission.NEW)
         result.duplicate += answers.count(Admission.DUPLICATE)
-        result.refused = dict(refused_before)
-        await keys.done(entries, refused)
+        for why in refused.values():
+            count(counted, whole(why)[:_LONGEST_REASON])
+        result.refused = dict(counted)
+        await keys.done(entries, [entries[at] for at in sorted(refused)])
+
+
+def _tasks(entries: Sequence[bytes], now: Callable[[], Moment]) -> tuple[dict[int, Task], dict[int, str]]:
+    """By their place: the tasks, and why the others are none."""
+    tasks: dict[int, Task] = {}
+    refused: dict[int, str] = {}
+    for at, entry in enumerate(entries):
+        try:
+            tasks[at] = scrapy_redis.task(scrapy_redis.read(entry), secrets.randbits(63), now())
+        except (ValueError, NotData) as error:
+            refused[at] = str(error)
+        except Exception as error:
+            # It would stay the first one, and stop every import.
+            refused[at] = defect(error)
+    return tasks, refused

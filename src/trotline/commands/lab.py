@@ -22,7 +22,7 @@ from trotline.processes.host_limits import cpu_cores
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.eta import Unknown
-from trotline.rules.fleet_flow import flow, living
+from trotline.rules.fleet_rates import flow, living
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.known_pools import KnownPools
 from trotline.rules.lab_plan import Phase

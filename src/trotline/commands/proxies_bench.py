@@ -12,7 +12,7 @@ import msgspec
 
 from trotline.adapters.http.failures import FETCH_ERRORS, explain
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.pooled_fetcher import PooledFetcher
+from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 from trotline.commands.proxies_check import quiet
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import SettingsError

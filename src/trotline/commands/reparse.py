@@ -55,9 +55,10 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
     async with existing(settings.archive) as archive:
         # Every process opens it for itself.
         await check_filters(archive, plan.query)
+        units = tuple(await archive.units(plan.query))
     with TemporaryDirectory(prefix="trotline-reparse-") as name:
         files = [_new(Path(name) / f"{part}.records") for part in range(settings.processes)]
-        counts = total(await asyncio.gather(*(_run(plan, part, file) for part, file in enumerate(files))))
+        counts = total(await asyncio.gather(*(_run(plan, units, part, file) for part, file in enumerate(files))))
         if counts.trouble:
             raise TrotlineError(counts.trouble)
         with ExitStack() as stack:
@@ -119,10 +120,10 @@ def _unread(files: Sequence[Path]) -> set[int]:
     return set(found)
 
 
-async def _run(plan: ReparsePlan, part: int, file: Path) -> ReparseCounts:
+async def _run(plan: ReparsePlan, units: tuple[str, ...], part: int, file: Path) -> ReparseCounts:
     parser = Parser()
     try:
-        return await parser.parse(share_of(plan, file, part=part, parts=plan.settings.processes))
+        return await parser.parse(share_of(plan, file, units=units, part=part, parts=plan.settings.processes))
     finally:
         await parser.close()
 

@@ -147,7 +147,7 @@ class _Shared:
                 f"this re-parse was begun for the spider {asked.spider!r}", hint="Give another name to --share."
             )
         plan = msgspec.structs.replace(self._plan, query=asked.query)
-        counts = await parser.parse(share_of(plan, file, unit=asked.unit))
+        counts = await parser.parse(share_of(plan, file, units=(asked.unit,)))
         try:
             if counts.trouble:
                 await self._queue.retry(task, counts.trouble)

@@ -11,15 +11,15 @@ from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
-from trotline.commands.metrics import Metrics, RunGauges, metrics_at
 from trotline.commands.observe import observed
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.open_job import open_job
 from trotline.commands.open_pools import pool_watch
-from trotline.commands.report import Ending, Report, Reporter, ending_of
+from trotline.commands.run_report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
+from trotline.commands.serve_metrics import Metrics, RunGauges, metrics_at
 from trotline.commands.startup_notes import about_code, about_lost, about_others, about_seeds, bad_lines, source_of
-from trotline.commands.stored_rows import ask, refuse_lost_rows
+from trotline.commands.stored_rows import ask, refuse_lost_rows, refuse_missing_file
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
@@ -102,6 +102,7 @@ async def _run_job(
     )
     sink = backends.open_sink(settings.sink, job.id, job.started_at)
     try:
+        await refuse_missing_file(settings.sink, opened)
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
         async with pool_watch(settings.frontier) as pools:
@@ -116,7 +117,10 @@ async def _run_job(
             if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
                 # Last of all: after a crash before this line the same command comes back and finishes the sink.
                 await opened.frontier.announce_finish()
-            return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
+            report = await (run_.parting() if ending is Ending.INTERRUPTED else run_.report())
+            if reporter.stale is None:
+                report = msgspec.structs.replace(report, stored=await ask(sink, rows=True))
+            return ending, report
     finally:
         await sink.close()
         await opened.close()
@@ -198,6 +202,10 @@ class _Run:
     async def report(self) -> Report:
         return await self._reporter.last(self._pool.held_back(), self._pool.processes())
 
+    async def parting(self) -> Report:
+        """Of a run that was interrupted, also while the frontier is unreachable."""
+        return await self._reporter.parting(self._pool.held_back(), self._pool.processes())
+
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()
         gate = components.open_gate(self._spider, self._plan.pools)
@@ -210,6 +218,7 @@ class _Run:
                 )
                 self.note(about_seeds(seeded))
                 self._reporter.bad_seeds = bad_lines(seeded)
+                self._reporter.refused_seeds = seeded.refused.total()
                 await reading.until_idle()
             finally:
                 self.note(reading.notes())

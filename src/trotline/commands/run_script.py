@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.commands.app import App
-from trotline.commands.report import Ending, ending_of
+from trotline.commands.app_arguments import check_work
+from trotline.commands.run_report import Ending, ending_of
 from trotline.model.job import Job, Progress
 from trotline.model.proxy import Proxy
 from trotline.model.record import Record
 from trotline.ports.sink import RecordWriter, Sink
+from trotline.rules.warnings import warnings
 from trotline.spider.spider import Spider
 
 T = TypeVar("T")
+_OF_PAGES = ("dropped: ", "retry: ", "dead: ")
+"""How counters of pages begin that say why."""
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +38,13 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Everything that was counted besides pages: what was dropped, retried, buried, and why."""
-        return {name: count for name, count in self.progress.tallies.items() if ": " in name}
+        """Why pages were dropped, retried or buried, and how many of them."""
+        return {name: count for name, count in self.progress.tallies.items() if name.startswith(_OF_PAGES)}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the author should look at: fields that are always empty, selectors that never match."""
+        return warnings(self.progress.tallies)
 
     def __repr__(self) -> str:
         counts = f"{self.progress.done} done, {self.progress.dead} dead, {len(self.records)} records"
@@ -61,6 +70,7 @@ def run(
     `records=True`. Without `frontier` each call is a new job; with `sqlite:crawl.db` the next call resumes an
     interrupted job. Works in a notebook as well, where an event loop is running.
     """
+    check_work(spider, slots=slots, max_pages=max_pages)
     app = App(frontier=frontier, sink=sink, allow_private=allow_private, allow=allow, proxy=proxy, proxies=proxies)
     wanted = sink is None if records is None else records
     if sink is None and not wanted:

@@ -22,6 +22,8 @@ from trotline.spider.spider import Spider
 from trotline.spider.xpath_selection import XPathSelection
 
 _TYPES = {".json": "application/json", ".xml": "application/xml", ".rss": "application/rss+xml", ".txt": "text/plain"}
+_ADDRESSES = ("/", "./", "../", "?", "http://", "https://")
+"""How links begin that can be nothing else."""
 SAVED_URL = "https://example.com/"
 
 
@@ -86,7 +88,7 @@ class ShellSession:
     def fetch(self, url: str | Task, route: Route | str | None = None) -> Page:
         """Fetch another page: robots.txt, pace, limits and address checks hold as in a run."""
         self.route = self.spider.route(route) if isinstance(route, str) else route or self.route
-        draft = url if isinstance(url, Task) else self.route.task(url)
+        draft = url if isinstance(url, Task) else self.route.task(self._absolute(url))
         self._keep_pace(draft)
         task, self._hops = self._runner.run(self._trier.fetch(self.route, draft))
         last = self._hops[-1]
@@ -96,15 +98,23 @@ class ShellSession:
         return self._show(task, last.answer)
 
     def follow(self, link: str) -> Page:
-        """Fetch the first link that a selector finds on the page, or a link as it is written there."""
+        """Fetch the first link that a selector finds on the page, or a link as it is written there; NotFetched if it
+        is neither: a selector that finds nothing is no address."""
         page = self._current()
         with self._guard:
             try:
                 found = page.links(link)
+                is_link = link.startswith(_ADDRESSES) or link in page.css("[href]::attr(href)").getall()
             except ValueError:
-                # Not a selector: "/p/17".
-                found = []
+                # Not a selector: "/p/17", "p/17.html".
+                found, is_link = [], "/" in link or link.startswith(_ADDRESSES)
+        if not found and not is_link:
+            raise NotFetched(f"no link of the page fits {link!r}; the page stays. A URL: fetch(...)")
         return self.fetch(found[0] if found else page.urljoin(link))
+
+    def _absolute(self, url: str) -> str:
+        """`E0099.html` as a link of the page that is shown."""
+        return url if "://" in url or self.page is None else self.page.urljoin(url)
 
     def css(self, query: str) -> Selection:
         with self._guard:

@@ -14,8 +14,8 @@ from trotline.commands.feed import HIGH_WATER, open_feed
 from trotline.commands.last_job import tallies_before
 from trotline.commands.open_alerts import JobAlerts
 from trotline.commands.open_job import JobFound, open_job
-from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
+from trotline.commands.run_report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import Seeded, seed
 from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, source_of
 from trotline.commands.stored_rows import count_rows
@@ -148,7 +148,7 @@ class _Start:
             ending = asyncio.create_task(self._ended(seeding))
             caring = asyncio.create_task(self._look_after())
             tasks: list[asyncio.Task[Any]] = [stopping, seeding, ending, caring]
-            showing = self._reporter.show(self._show_to(show), self._held_back)
+            showing = self._reporter.show(self._show_to(show), self._held_back, ends_with_job=True)
             try:
                 async with in_background(showing, interrupted.set, needed=True):
                     await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -160,9 +160,10 @@ class _Start:
         if found not in (None, Ending.INTERRUPTED):
             # A coordinator looks every few seconds: it may not have seen the end.
             await JobAlerts(self._opened, self._plan.settings.frontier, self._plan.alerts, self._on_alert).finish()
-        report = await self._reporter.last()
-        stored = await count_rows(self._plan.settings.sink, self._opened.job)
-        report = msgspec.structs.replace(report, stored=stored)
+        report = await (self._reporter.parting() if found is Ending.INTERRUPTED else self._reporter.last())
+        if self._reporter.stale is None:
+            stored = await count_rows(self._plan.settings.sink, self._opened.job)
+            report = msgspec.structs.replace(report, stored=stored)
         return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
 
     async def _look_after(self) -> None:

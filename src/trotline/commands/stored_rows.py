@@ -17,6 +17,15 @@ async def ask(sink: Sink, *, rows: bool) -> Stored | None:
         return None
 
 
+async def refuse_missing_file(url: str, opened: OpenJob) -> None:
+    """SinkGone before the sink is opened, which would leave an empty file behind: the job has settled records, and
+    the database that should have them is not there."""
+    if not backends.has_rows(url) or not backends.is_missing(url):
+        return
+    if records := (await opened.console.progress()).tallies.get("records", 0):
+        raise _gone(url, opened, records, 0)
+
+
 async def refuse_lost_rows(sink: Sink, url: str, opened: OpenJob) -> None:
     """SinkGone if the job has settled more records than its sink has counted: some went to another sink, or they are
     gone. To go on would end as "finished" without them. A sink counts before the job does."""
@@ -29,8 +38,12 @@ async def refuse_lost_rows(sink: Sink, url: str, opened: OpenJob) -> None:
     written = stored.new + stored.changed + stored.again
     if any(stored.rows.values()) and written >= records:
         return
-    missing = f"{written:,} of them are" if any(stored.rows.values()) and written else "none of them is"
-    raise SinkGone(
+    raise _gone(url, opened, records, written if any(stored.rows.values()) else 0)
+
+
+def _gone(url: str, opened: OpenJob, records: int, written: int) -> SinkGone:
+    missing = f"{written:,} of them are" if written else "none of them is"
+    return SinkGone(
         f"{opened.job.id} has stored {records:,} records, and {missing} in {shown(url)}:"
         " it is another sink than before, or its rows were deleted",
         hint="Name the sink of before (--sink), or put its rows back; or visit all pages again, with --fresh.",

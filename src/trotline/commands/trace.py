@@ -9,13 +9,14 @@ from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
 from trotline.model.job import Grave, Job, LaneView, Progress, TaskStatus
 from trotline.model.proxy_pool import lane_of, pool_of
-from trotline.model.queue_job import ROUTE, SOURCE
+from trotline.model.queue_job import ROUTE, SOURCE, is_scrapy
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.ledger import Ledger
-from trotline.rules import redaction
+from trotline.rules import redaction, scrapy_redis
+from trotline.rules.scrapy_identity import of_url
 from trotline.rules.url_history import UNKNOWN, Facts, Identity, rule_behind
 from trotline.rules.urls import LONGEST_TEXT, Address, Refusal, UrlRules, fingerprint, read
 from trotline.spider.spider import Spider
@@ -47,6 +48,17 @@ async def routes_seen(job: Job, console: Console, named: Sequence[str] = ()) -> 
     under_way = [each.route for each in await console.in_flight(_SEEN)]
     graves = [grave.route for grave in await console.graves(limit=_SEEN)]
     return tuple(dict.fromkeys([*named, ROUTE, *(route for route in (*under_way, *graves) if route)]))
+
+
+async def scrapy_numbers(url: str, job: Job, console: Console) -> dict[int, str]:
+    """The fingerprints of a plain GET of this URL in a job of the Scrapy bridge, with what each stands for; empty for
+    other jobs. One that was imported has those of scrapy-redis."""
+    found = of_url(url) if is_scrapy(job) else {}
+    if found:
+        (note,) = await console.read_notes([scrapy_redis.NOTE])
+        if note is not None:
+            found[scrapy_redis.number_of(url)] = ""
+    return found
 
 
 async def trace(

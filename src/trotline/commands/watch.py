@@ -11,9 +11,10 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.inbox import look as look_at_inbox
 from trotline.commands.open_pools import pool_watch
-from trotline.commands.report import Report, Reporter, ending_of
+from trotline.commands.run_report import Report, Reporter, ending_of
 from trotline.config import backends
 from trotline.coordinator.observer import Observer
+from trotline.errors import TrotlineError
 from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
@@ -56,7 +57,9 @@ async def watch(
         nonlocal beside
         while True:
             await asyncio.sleep(COUNT_EVERY)
-            beside = await _beside(frontier_url, inbox_url, opened)
+            # The report says what is unreachable; until it answers, the last counts are shown.
+            with contextlib.suppress(TrotlineError):
+                beside = await _beside(frontier_url, inbox_url, opened)
 
     def shown(report: Report) -> None:
         show(msgspec.structs.replace(report, points=points, **beside))
@@ -67,13 +70,15 @@ async def watch(
         async with pool_watch(frontier_url) as pools:
             reporter = Reporter(opened, whole=True, pools=pools)
             with obeyed(enough.set):
-                showing = in_background(reporter.show(shown), enough.set, needed=True)
+                showing = in_background(reporter.show(shown, ends_with_job=True), enough.set, needed=True)
                 async with contextlib.AsyncExitStack() as stack:
                     await stack.enter_async_context(showing)
                     await stack.enter_async_context(in_background(count(), enough.set))
                     if attend is not None:
                         await stack.enter_async_context(in_background(attend(opened.console), enough.set))
                     await enough.wait()
+            if reporter.stale is not None:
+                return msgspec.structs.replace(reporter.stale, **beside)
             last = await reporter.report()
             return msgspec.structs.replace(last, **await _beside(frontier_url, inbox_url, opened))
     finally:

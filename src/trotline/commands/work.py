@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
@@ -12,15 +11,23 @@ from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
-from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.open_pools import pool_watch
-from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
+from trotline.commands.run_report import Ending, Report, Reporter, ending_of
+from trotline.commands.serve_metrics import Metrics, metrics_at
 from trotline.commands.stored_rows import ask, refuse_lost_rows
+from trotline.commands.work_events import What, WorkEvent, WorkOutput, WorkPlan
 from trotline.config import backends, components
-from trotline.config.settings import Settings
 from trotline.coordinator.outlook import outage_text
-from trotline.errors import FrontierError, FrontierGone, SettingsError, SinkGone, SinkUnreachable, TrotlineError
+from trotline.errors import (
+    FrontierError,
+    FrontierGone,
+    FrontierUnreachable,
+    SettingsError,
+    SinkGone,
+    SinkUnreachable,
+    TrotlineError,
+)
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
@@ -29,7 +36,6 @@ from trotline.ports.sink import Sink
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
-from trotline.rules.known_pools import KnownPools
 from trotline.rules.unreadable_jobs import in_a_line
 from trotline.spider.spider import Spider
 
@@ -39,62 +45,6 @@ LOOK_AGAIN: Seconds = 1.0
 """How often a worker that waits looks for a job."""
 _NAMED = 5
 """Unreadable jobs in one message; `trotline jobs` has all of them."""
-
-
-class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
-    ref: str
-    settings: Settings
-    """With the places of the spider (`Settings.of`)."""
-    until_finished: bool = False
-    """End with the job, instead of waiting for the next."""
-    known_pools: KnownPools | None = None
-    """The pools that exist, for tasks of the inbox; None: not known here."""
-    upgrade: bool = False
-    """Let our version of the spider's code into jobs that were started with another."""
-
-
-class What(StrEnum):
-    WAITS = "waits"
-    """No job of this spider is there."""
-    JOINED = "joined"
-    OTHER_VERSION = "other version"
-    UNREACHABLE = "unreachable"
-    """The frontier does not answer."""
-    BACK = "back"
-    """It answers again."""
-    SINK_UNREACHABLE = "sink unreachable"
-    """A job is not joined without its sink."""
-    ENDED = "ended"
-    UNREADABLE = "unreadable"
-    """Jobs were left out because their entries are damaged: `reason` names them."""
-    FORGOTTEN = "forgotten"
-    """An operator forgot the job while this worker took part in it."""
-    RETIRED = "retired"
-    """Old jobs were forgotten: `reason` names them."""
-
-
-class WorkEvent(msgspec.Struct, frozen=True, kw_only=True):
-    what: What
-    job: Job | None = None
-    version: str = ""
-    """Ours."""
-    upgraded: bool = False
-    reason: str = ""
-    ending: Ending | None = None
-    report: Report | None = None
-    announced: bool = False
-    """This worker announced the end of the job: it prints the summary."""
-
-
-class WorkOutput(msgspec.Struct, frozen=True):
-    """Callbacks for the events of a worker and for the reports of its job."""
-
-    emit: Callable[[WorkEvent], None]
-    show: Callable[[Report], None]
-    pause: Callable[[], None]
-    """No reports for a while."""
-    every: Seconds | None = SHOW_EVERY
-    """Interval of the reports; None: no reports, and no queries for them."""
 
 
 async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild] = ()) -> Ending:
@@ -305,8 +255,14 @@ class _Member:
             # First the sink, then the announcement: after a crash in between, the next worker finishes both.
             await sink.finish()
             announced = await self._patiently(opened.frontier.announce_finish)
-        report = await self._patiently(reporter.last)
-        report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
+        report: Report | None = None
+        if ending is not Ending.INTERRUPTED:
+            report = await self._patiently(reporter.last)
+        else:
+            with contextlib.suppress(FrontierUnreachable):
+                report = await reporter.parting()
+        if report is not None and reporter.stale is None:
+            report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
         self._search.look_back()
         self._left = None
         self._output.emit(WorkEvent(what=What.ENDED, job=opened.job, ending=ending, report=report, announced=announced))

@@ -346,6 +346,15 @@ def count_kinds(sink: str) -> dict[str, int]:
     return {}
 
 
+def writing_jobs(sink: str) -> set[str]:
+    """Ids of the jobs that have written to a sink; empty if it does not know."""
+    offer = _sink(sink).rows
+    if offer is None or offer.jobs is None:
+        return set()
+    with _installed(sink):
+        return offer.jobs(sink)
+
+
 def open_merge_store(sink: str) -> MergeStore:
     """Nothing is made yet."""
     offer = _sink(sink).merge

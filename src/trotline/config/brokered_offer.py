@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,21 @@ from trotline.rules import redaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trotline.frontier.broker_silence import BrokerSilence
     from trotline.model.job import Job
     from trotline.model.server_load import ServerLoad
     from trotline.ports.jobs import Jobs
     from trotline.ports.leadership import Leadership
     from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
+
+
+@functools.lru_cache(maxsize=64)
+def _silence_of(url: str) -> BrokerSilence:
+    """One for all jobs of this process, or each would wait for a silent broker anew."""
+    from trotline.frontier.broker_silence import BrokerSilence
+
+    return BrokerSilence()
 
 
 class _Composed:
@@ -69,7 +79,7 @@ class _Composed:
         with self._installed(books):
             opened = await offer.job(books, job)
         try:
-            return brokered(opened, self._broker.open(url, job))
+            return brokered(opened, self._broker.open(url, job), _silence_of(url))
         except BaseException:
             await opened.frontier.close()
             raise

@@ -13,6 +13,7 @@ from trotline.model.client import Client
 from trotline.model.job import Job
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy
+from trotline.model.time import Seconds
 from trotline.rules.backend_urls import scheme_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def open_fetcher(
     """`proxy`: for all requests that are not sent through a member of a pool. `stores`: files are stored; else they are
     read like pages."""
     from trotline.adapters.http.fetcher import HttpFetcher
-    from trotline.adapters.http.pooled_fetcher import PooledFetcher
+    from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 
     secrets = spider.secret_scope
     direct = HttpFetcher(
@@ -114,8 +115,8 @@ def open_fetcher(
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:
         return plain
-    from trotline.adapters.browser.by_client import FetcherByClient
-    from trotline.adapters.browser.fetcher import BrowserWays
+    from trotline.adapters.browser_like.by_client import FetcherByClient
+    from trotline.adapters.browser_like.fetcher import BrowserWays
 
     browser = BrowserWays(direct, spider.headers, slots=slots, most_idle=slots)
     return FetcherByClient(
@@ -155,11 +156,15 @@ def public_headers(spider: "Spider") -> tuple[tuple[str, str], ...]:
     return tuple({**own, **spider.headers}.items())
 
 
-def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
-    """With a shared cache, robots.txt is fetched once for all workers."""
+def open_robots(
+    fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None, patience: Seconds | None = None
+) -> "RobotsTxt":
+    """With a shared cache, robots.txt is fetched once for all workers. `patience`: `give_up` of the job."""
     from trotline.adapters.http.robots import RobotsTxt
 
-    return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
+    return RobotsTxt(
+        fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache, patience=patience
+    )
 
 
 def open_gate(spider: "Spider", pools: Collection[str] | Callable[[], Collection[str] | None] | None = None) -> "Gate":

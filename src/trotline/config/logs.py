@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from trotline.rules import redaction
-from trotline.rules.log_lines import OTHER, event_of, log_line
+from trotline.rules.log_lines import OTHER, TRACEBACK, event_of, log_line
 
 TEXT, JSON = "text", "json"
 PLAIN = "%(levelname)s %(name)s %(message)s"
@@ -83,7 +83,7 @@ class JsonFormatter(logging.Formatter):
         message = record.getMessage()
         found = dict(getattr(record, "fields", {}))
         if record.exc_info:
-            found["error"] = self.formatException(record.exc_info)[-8000:]
+            found[TRACEBACK] = self.formatException(record.exc_info)
         line = log_line(
             record.created,
             level=record.levelname.lower(),

@@ -4,7 +4,6 @@ The value is a path; `file:PATH` if only its owner may have access; `env:NAME` i
 """
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from trotline.config.proxy_lines import ProxyLines
 from trotline.errors import SettingsError
 from trotline.model.secret import is_reference
 from trotline.model.time import Moment
+from trotline.rules import toml_text
 from trotline.rules.pool_names import DEFAULT
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class Files:
 
     def _tables(self, main: ReadFile, found: Sources) -> None:
         pools, accounts, weights_name = _written(main)
+        # Before the secrets are read: one that changes meanwhile is read again.
+        self.signatures |= {path: pool_files.signature(path) for path in pool_table.secret_files(pools)}
         tables = [pool_table.read(main.path.name, name, table) for name, table in pools.items()]
         if accounts:
             self._accounts(main, accounts, tables, found)
@@ -146,7 +148,7 @@ class Files:
     def _accounts(self, main: ReadFile, accounts: dict[str, Any], tables: Sequence[PoolTable], found: Sources) -> None:
         from trotline.config import account_table
 
-        # Before their secrets are read: one that changes meanwhile is read again.
+        # Before they are read, as those of pools.
         self.signatures |= {path: pool_files.signature(path) for path in account_table.secret_files(accounts)}
         by_name = {table.name: table for table in tables}
         found.accounts = account_table.read_all(main.path.name, accounts, by_name, main.changed_at)
@@ -205,12 +207,10 @@ def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any], str]:
     """The tables of proxy pools and of account pools, and the name of the file with weights, if there is one."""
     place = main.path.name
     try:
-        whole = tomllib.loads(main.text)
-    except (ValueError, RecursionError) as error:
-        # ValueError: also of a number with thousands of digits.
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        whole = toml_text.parse(main.text)
+    except ValueError as error:
         # Not "from": the cause holds the text of the file.
-        raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None
+        raise SettingsError(f"{place} cannot be read: {error}", hint="Correct it (TOML).") from None
     if odd := [key for key in whole if key not in (*_KINDS, "weights")]:
         raise SettingsError(f"{place}: unknown key {odd[0][:80]!r}", hint=_TABLE_HINT)
     pools, accounts = (whole.get(kind, {}) for kind in _KINDS)

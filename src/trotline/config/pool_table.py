@@ -4,8 +4,9 @@ docs/reference/proxies.md explains each key.
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -83,6 +84,15 @@ class PoolTable(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"PoolTable({self.name})"
+
+
+def secret_files(tables: Mapping[str, object]) -> Iterator[Path]:
+    """The files that secrets of pools are read from: when one changes, the pools are read again."""
+    for table in tables.values():
+        for value in table.values() if isinstance(table, Mapping) else ():
+            for text in value if isinstance(value, list) else [value]:
+                if is_reference(text) and text.startswith("file:"):
+                    yield Path(text.removeprefix("file:"))
 
 
 def read(place: str, name: str, table: object) -> PoolTable:

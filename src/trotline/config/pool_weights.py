@@ -7,13 +7,13 @@ The hand-written file names it (`weights = "weights.toml"`) and is never written
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from trotline.config import pool_files, proxy_lines
 from trotline.errors import SettingsError
+from trotline.rules import toml_text
 from trotline.rules.pool_names import NAME
 
 Weights = Mapping[str, Mapping[int, float]]
@@ -31,11 +31,10 @@ _HEAD = """\
 def parse(place: str, text: str) -> Weights:
     """SettingsError says what is wrong and where."""
     try:
-        whole = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        whole = toml_text.parse(text)
+    except ValueError as error:
         # Not "from": it may be another file, given by mistake, and the cause holds its text.
-        raise SettingsError(f"{place} cannot be read: {what}", hint=_HINT) from None
+        raise SettingsError(f"{place} cannot be read: {error}", hint=_HINT) from None
     pools = whole.get("pools", {})
     if set(whole) - {"pools"} or not isinstance(pools, dict):
         raise SettingsError(f"{place} is not a file of weights", hint=_HINT)

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from trotline.errors import SettingsError
+from trotline.rules import toml_text
 from trotline.rules.machine_options import Prices
 
 LARGEST = 1 << 17
@@ -24,8 +25,8 @@ def read_prices(path: Path) -> Prices:
     if len(text) > LARGEST:
         raise SettingsError(f"{path} is larger than {LARGEST:,} bytes", hint="It cannot be a price table.")
     try:
-        prices = msgspec.toml.decode(text, type=Prices)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        prices = msgspec.convert(toml_text.parse(text.decode()), Prices)
+    except ValueError as error:
         raise SettingsError(
             f"{path} is not a price table: {error}", hint="docs/how-to/scale-out.md has one to start from."
         ) from error

@@ -4,7 +4,6 @@ docs/explain/proxy-policy.md explains every key.
 """
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 from trotline.model.proxy_pool import PoolRules
 from trotline.model.time import Seconds, seconds
+from trotline.rules import toml_text
 from trotline.rules.proxy_simulation import Scenario
 from trotline.rules.simulated_site import SiteModel
 
@@ -29,8 +29,8 @@ def read(path: str) -> Scenario:
     """SettingsError says what is wrong with the file."""
     file = pool_files.read(Path(path))
     try:
-        whole = tomllib.loads(file.text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        whole = toml_text.parse(file.text)
+    except ValueError as error:
         raise SettingsError(f"{path} cannot be read: {error}", hint="Correct it (TOML).") from error
     return _Reader(path, whole).scenario()
 

@@ -84,6 +84,8 @@ def _from_recipe(address: Ref) -> Spider:
     if address.name:
         raise SpiderNotFound(f"{address.file} is a recipe, of one spider", hint=f"Leave out :{address.name}.")
     file = Path(address.file)
+    if not file.is_file():
+        raise SpiderNotFound(_missing(file), hint=_nearby(file))
     return recipe.spider_of(recipe.read(file), file)
 
 
@@ -179,9 +181,12 @@ def _import_module(address: Ref) -> ModuleType:
         known = True
     if not known:
         as_file = Path(*address.module.split(".")).with_suffix(".py")
+        meant = _alike(address.module, Path()) if "." in address.module else None
         raise SpiderNotFound(
             f"there is no module {address.module!r}",
-            hint=f"Is it a file? Try: trotline run {as_file}. Is its package installed in this environment?",
+            hint=f"Did you mean {meant}?"
+            if meant
+            else f"Is it a file? Try: trotline run {as_file}. Is its package installed in this environment?",
         )
     with _explained(address, address.module):
         return importlib.import_module(address.module)
@@ -215,8 +220,15 @@ def _missing(path: Path) -> str:
 def _nearby(path: Path) -> str:
     folder = path if path.is_dir() else path.parent
     there = sorted(file.name for file in folder.glob("*.py")) if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, there, n=1) or (there if len(there) == 1 else [])
-    return f"Did you mean {folder / near[0]}?" if near else "Make one with: trotline new NAME"
+    near = _alike(path.name, folder) or (folder / there[0] if len(there) == 1 else None)
+    return f"Did you mean {near}?" if near else "Make one with: trotline new NAME"
+
+
+def _alike(name: str, folder: Path) -> Path | None:
+    """The spider or recipe in this folder whose name is nearly this one."""
+    there = [file.name for end in (".py", RECIPE) for file in folder.glob(f"*{end}")] if folder.is_dir() else []
+    near = difflib.get_close_matches(name, there, n=1)
+    return folder / near[0] if near else None
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.frontier.gate import Gate
+from trotline.frontier.put_each import defect, put_each, refusal
 from trotline.frontier.sift import Numbered, sift
 from trotline.model.inbox import InboxBatch
 from trotline.model.job import Progress, State
@@ -23,6 +24,7 @@ from trotline.model.time import Seconds
 from trotline.ports.clock import Clock
 from trotline.ports.inbox import TAKEN_FOR, Inbox
 from trotline.rules import redaction
+from trotline.rules.counted_reasons import MOST_NAMED, OTHERS, count
 from trotline.rules.task_fields import said
 
 log = logging.getLogger("trotline.inbox")
@@ -34,12 +36,8 @@ STATE_EVERY: Seconds = 1.0
 """How often the job is asked whether it still takes tasks."""
 AGAIN: Seconds = 2.0
 """After an error of a server."""
-MOST_NAMED = 20
-"""Reasons that are logged; all of them are with the parked entries."""
 LONGEST_REASON = 300
-OTHERS = "other reasons"
 _TOO_LARGE = f"is larger than {LARGEST} bytes"
-_DRAINING = "the lane is draining, and admits nothing new"
 _CLOSED = (State.DRAINING, State.CANCELLED)
 
 
@@ -156,38 +154,22 @@ class InboxReader:
                 parked[place] = said(error)
             except Exception as error:
                 # A mistake of ours must not hold up the others.
-                parked[place] = f"defect: {type(error).__name__}: {said(error)}"
+                parked[place] = defect(error)
         tasks, refused = sift(self._gate, drafts, progress.now)
         parked.update({place: f"refused: {why}" for place, why in refused.items()})
         answers = await self._keeping(batch, self._put(tasks))
         if Admission.REFUSED in answers.values() and await self._drains():
             await self._inbox.give_back(batch)
             return
-        for place, answer in answers.items():
-            if answer is Admission.REFUSED:
-                parked[place] = _DRAINING
-            elif isinstance(answer, str) and not isinstance(answer, Admission):
-                parked[place] = answer
+        parked.update({place: why for place, answer in answers.items() if (why := refusal(answer))})
         shown = {place: redaction.text(why)[:LONGEST_REASON] for place, why in parked.items()}
         if await self._inbox.done(batch, shown):
             self._count(list(answers.values()), list(shown.values()))
 
     async def _put(self, tasks: Sequence[Numbered]) -> dict[int, Admission | str]:
-        """Place -> answer, or why it cannot be stored. After an error that is not the server's, one by one."""
-        if not tasks:
-            return {}
-        try:
-            answers = await self._target.put([task for _, task in tasks])
-            return {place: answer for (place, _), answer in zip(tasks, answers, strict=True)}
-        except FrontierError:
-            raise
-        except Exception as error:
-            if len(tasks) == 1:
-                return {tasks[0][0]: f"defect: {type(error).__name__}: {said(error)}"}
-        found: dict[int, Admission | str] = {}
-        for task in tasks:
-            found.update(await self._put([task]))
-        return found
+        """Place -> answer, or why it cannot be stored."""
+        answers = await put_each(self._target.put, [task for _, task in tasks])
+        return {place: answer for (place, _), answer in zip(tasks, answers, strict=True)}
 
     async def _drains(self) -> bool:
         self._progress = None
@@ -209,9 +191,6 @@ class InboxReader:
         self.counts.new += answers.count(Admission.NEW)
         self.counts.duplicate += answers.count(Admission.DUPLICATE)
         for why in reasons:
-            if why not in self.counts.parked:
-                if len(self.counts.parked) >= MOST_NAMED:
-                    self.counts.parked[OTHERS] += 1
-                    continue
+            if count(self.counts.parked, why):
+                # All of them are with the parked entries.
                 log.warning("inbox.parked %s: an entry was parked: %s", self._inbox.name, why)
-            self.counts.parked[why] += 1

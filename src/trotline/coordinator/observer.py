@@ -15,7 +15,7 @@ from trotline.model.server_load import ServerUse
 from trotline.model.time import Moment, Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules import crew_log, fleet_flow, job_summary, series, signature_trend
+from trotline.rules import crew_log, fleet_rates, job_summary, series, signature_trend
 from trotline.rules.crew_log import CrewLog
 from trotline.rules.job_summary import SUMMARY, JobSummary
 from trotline.rules.lane_survey import LaneSurvey, Surveyor
@@ -115,8 +115,8 @@ class Observer:
     async def measure(self, progress: Progress, crew: list[WorkerView], last: JobSummary) -> JobSummary:
         """A new summary, from the last one and what changed since the last call."""
         started = self._clock()
-        steps = fleet_flow.kept(last.steps, fleet_flow.step(self._before, crew, progress.now), progress.now)
-        measured = fleet_flow.flow(steps)
+        steps = fleet_rates.kept(last.steps, fleet_rates.step(self._before, crew, progress.now), progress.now)
+        measured = fleet_rates.flow(steps)
         lanes = await survey(self._console, measured.held if measured is not None else 0.0)
         summary = JobSummary(
             at=progress.now,
@@ -124,7 +124,7 @@ class Observer:
             lanes=lanes,
             failures=signature_trend.kept(last.failures, progress),
             steps=steps,
-            hosts=fleet_flow.hosts_use(self._before, crew) if self._before else last.hosts,
+            hosts=fleet_rates.hosts_use(self._before, crew) if self._before else last.hosts,
             chains=await self._console.chains(),
         )
         self._before = crew

@@ -30,8 +30,20 @@ def outage_text(held_back: str) -> str:
     return held_back if outage(held_back) is not None else ""
 
 
-PATIENT = "nothing is lost, and workers go on by themselves when it answers"
-"""What an outage means for a job."""
+_REFUSED = "authentication failed"
+"""In the messages of adapters."""
+
+
+def consequence(held_back: str) -> str:
+    """What an outage means for a job."""
+    if _REFUSED in held_back:
+        return (
+            "nothing is lost; if the password has changed, write the new one to its file (password=file:PATH is read "
+            "again at every connection), or restart with the new URL"
+        )
+    return "nothing is lost, and workers go on by themselves when it answers"
+
+
 GONE = "was forgotten (trotline jobs --forget), or its frontier lost its data: its tasks are gone"
 """A server that was replaced by an empty one gives the same answer."""
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 
 import msgspec
 
+from trotline.frontier.broker_silence import BrokerSilence
 from trotline.frontier.missing_parcels import AtBroker, MissingParcels
 from trotline.frontier.pump import Pump
 from trotline.model.job import (
@@ -30,17 +31,17 @@ from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
-from trotline.ports.books import Books, OpenBooks
 from trotline.ports.broker import Broker
+from trotline.ports.broker_books import Books, OpenBooks
 from trotline.ports.console import Console
 from trotline.ports.frontier import DIRECT, Frontier
 from trotline.ports.jobs import Jobs
 
 
-def brokered(opened: OpenBooks, broker: Broker) -> OpenJob:
+def brokered(opened: OpenBooks, broker: Broker, silence: BrokerSilence | None = None) -> OpenJob:
     pump = Pump(opened.books, broker, opened.frontier)
     opened.set_supply(pump.supply)
-    missing = MissingParcels(opened.books, broker)
+    missing = MissingParcels(opened.books, broker, silence)
     return OpenJob(
         opened.job,
         BrokeredFrontier(opened.frontier, pump, missing),

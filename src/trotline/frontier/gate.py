@@ -16,7 +16,7 @@ from trotline.model.proxy_pool import lane_of, names_account, pool_of, without_p
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import pool_names
-from trotline.rules.near_duplicates import DuplicateDetector, Similarity, text_number
+from trotline.rules.near_duplicate_pages import DuplicateDetector, Similarity, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, out_of_scope
 from trotline.rules.session_ids import without_session
 from trotline.rules.task_fields import InvalidValue, checked

@@ -8,8 +8,8 @@ import asyncio
 import logging
 
 from trotline.model.time import Seconds
-from trotline.ports.books import ShelfView
 from trotline.ports.broker import Broker
+from trotline.ports.broker_books import ShelfView
 
 AFTER: Seconds = 120.0
 """A shelf that delivers nothing for so long is counted. Longer than a client that died can hold a message."""

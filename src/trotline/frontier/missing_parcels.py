@@ -9,15 +9,16 @@ import asyncio
 import msgspec
 
 from trotline.errors import FrontierError
+from trotline.frontier.broker_silence import BrokerSilence
 from trotline.model.time import Seconds
-from trotline.ports.books import Books, Shelves
 from trotline.ports.broker import Broker
+from trotline.ports.broker_books import Books, Shelves
 from trotline.rules.shelves import missing, unreachable
 
 EVERY: Seconds = 10.0
 """A view that stays open asks the broker at most so often."""
 PATIENCE: Seconds = 3.0
-"""A view waits so long for the answer, once; later ones show what it was in the end."""
+"""A view waits so long for the answer, once for all jobs of the broker; later ones show what it was in the end."""
 SURE_AFTER: Seconds = 1.0
 """A message that a worker has just received is not in its queue either, until its tasks are moved."""
 
@@ -30,9 +31,11 @@ class AtBroker(msgspec.Struct, frozen=True):
 
 
 class MissingParcels:
-    def __init__(self, books: Books, broker: Broker) -> None:
+    def __init__(self, books: Books, broker: Broker, silence: BrokerSilence | None = None) -> None:
+        """`silence`: what views of other jobs found."""
         self._books = books
         self._broker = broker
+        self._silence = silence or BrokerSilence()
         self._found = AtBroker()
         self._next_at: Seconds = 0.0
         self._looking: asyncio.Task[AtBroker] | None = None
@@ -40,12 +43,15 @@ class MissingParcels:
     async def look(self) -> AtBroker:
         now = asyncio.get_running_loop().time()
         if self._looking is None and now >= self._next_at:
+            if silent := self._silence.at(now):
+                return AtBroker(unreachable=silent)
             self._looking = asyncio.create_task(self._look())
             # Not cancelled after this time: to close the connection of a server that is only slow makes it slower.
             await asyncio.wait([self._looking], timeout=PATIENCE)
             if not self._looking.done():
-                silent = f"{self._broker.place} has not answered for {PATIENCE:.0f} s"
-                self._found = AtBroker(unreachable=unreachable(silent))
+                silent = unreachable(f"{self._broker.place} has not answered for {PATIENCE:.0f} s")
+                self._silence.found(silent, asyncio.get_running_loop().time() + EVERY)
+                self._found = AtBroker(unreachable=silent)
         if self._looking is not None and self._looking.done():
             looked, self._looking = self._looking, None
             self._next_at = asyncio.get_running_loop().time() + EVERY

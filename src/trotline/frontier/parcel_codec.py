@@ -15,7 +15,7 @@ import msgspec
 from trotline.model import task_json
 from trotline.model.task import Task
 from trotline.model.task_json import SEED_NAMES_BACK, Undecodable, UnknownVersion
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 
 VERSION = 1
 LARGEST = 16 * 1024 * 1024

@@ -20,8 +20,8 @@ from trotline.frontier import parcel_codec
 from trotline.frontier.lost_parcels import LostParcels
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Seconds
-from trotline.ports.books import Books, Parcel, Shelves, Unshelved
 from trotline.ports.broker import Broker, Delivery, Message
+from trotline.ports.broker_books import Books, Parcel, Shelves, Unshelved
 from trotline.ports.frontier import Frontier
 from trotline.rules.shelves import PARCEL_TASKS
 

@@ -63,7 +63,7 @@ class ArchiveEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     status: int = 0
     mime: str = ""
     digest: str = ""
-    """Of the body: sha256:BASE32."""
+    """Of the body: sha256:HEXADECIMAL."""
     job: str = ""
     route: str = ""
     file: str = ""

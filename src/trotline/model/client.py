@@ -7,7 +7,7 @@ class Client(StrEnum):
     PLAIN = "plain"
     """The default: honest about what it is, and the fastest."""
     BROWSER = "browser"
-    """TLS, HTTP/2 and headers as a browser sends them (`adapters/browser`)."""
+    """TLS, HTTP/2 and headers as a browser sends them (`adapters/browser_like`)."""
 
 
 EXTRA = {Client.BROWSER: ("wreq", "browser")}

@@ -4,7 +4,7 @@ from math import inf
 
 import msgspec
 
-from trotline.model.named_values import NamedValues
+from trotline.model.named_values import NamedValues, is_number
 from trotline.model.time import Seconds
 
 MIB = 1024 * 1024
@@ -44,6 +44,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
+            if not is_number(getattr(self, name)):
+                raise ValueError(f"limit {name} is {getattr(self, name)!r}; give a number (times are in seconds)")
             if not 0 < getattr(self, name) < inf:
                 raise ValueError(
                     f"limit {name} must be above 0 and finite (0 is not unlimited); leave it out for the default"

@@ -33,6 +33,11 @@ def _instead(cls: type[msgspec.Struct], given: tuple[Any, ...], named: dict[str,
     return f"{name} needs {missing[0]}: write {name}({missing[0]}=...). It has: {there}" if missing else ""
 
 
+def is_number(value: object) -> bool:
+    """Of a field that authors fill: `"10s"` would fail later, in a comparison."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else "..."

@@ -1,10 +1,12 @@
 """Rate limits of a lane."""
 
 import re
+from math import inf
 from typing import Self
 
 import msgspec
 
+from trotline.model.named_values import is_number
 from trotline.model.time import Seconds
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -23,6 +25,13 @@ class Rate(msgspec.Struct, frozen=True):
     """A number of starts per second."""
 
     per_second: float
+
+    def __post_init__(self) -> None:
+        if not is_number(self.per_second) or not 0 < self.per_second < inf:
+            raise ValueError(
+                f"Rate({self.per_second!r}) is not a number of starts per second, above 0;"
+                ' text is read by Rate.parse("2/s")'
+            )
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -66,3 +75,14 @@ class Pace(msgspec.Struct, frozen=True):
     """The lower bound of adaptation."""
     per_proxy: bool = False
     """`rate` is that of each member of the lane's proxy pool: the lane's total follows the number of healthy ones."""
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "slowest"):
+            if not isinstance(given := getattr(self, name), Rate):
+                text = given if isinstance(given, str) else "2/s"
+                raise ValueError(
+                    f'Pace: {name} is {given!r}, which is not a Rate; write Pace({name}=Rate.parse("{text}")),'
+                    f' or give the text itself: Spider("shop", pace="{text}")'
+                )
+        if not isinstance(self.concurrency, int) or isinstance(self.concurrency, bool) or self.concurrency < 1:
+            raise ValueError(f"Pace: concurrency is {self.concurrency!r}; it must be an integer >= 1")

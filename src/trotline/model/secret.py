@@ -1,6 +1,7 @@
 """Secret values: they can be sent, and are never printed, logged or serialized by accident."""
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -76,6 +77,16 @@ class Secret:
 
     def reveal(self) -> str:
         """The value. Call this only where it is sent."""
+        return self.__value
+
+    def current(self) -> str:
+        """The value for a new connection: its file is read again, as passwords are rotated while we run. If that cannot
+        be read, the last known value: the server decides whether it is still good."""
+        scheme, _, place = self.__whence.partition(":")
+        if scheme == "file":
+            with contextlib.suppress(SecretMissing):
+                self.__value = _read(Path(place))
+                _remember(self.__value)
         return self.__value
 
     def __repr__(self) -> str:

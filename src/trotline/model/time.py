@@ -22,6 +22,15 @@ def iso(moment: Moment) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment(said: object, per_second: int = 1) -> Moment:
+    """What another program gave as a time since 1970; 0 if it is none that `iso` can show."""
+    try:
+        when = float(str(said)) / per_second
+    except ValueError:
+        return 0.0
+    return when if 0 <= when < LAST_MOMENT else 0.0
+
+
 def from_iso(text: str) -> Moment:
     """The moment in `text`. Times without a zone are refused."""
     when = datetime.fromisoformat(text)

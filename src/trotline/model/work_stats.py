@@ -78,7 +78,9 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parse: Timing = Timing()
     """Judging a response, its handler (with what an async one waits for), and its links."""
     commit: Timing = Timing()
-    """Of batches: storing and settling, with retries."""
+    """Of batches: archiving, storing and settling, with retries."""
+    archive: _Total = 0.0
+    """Seconds of `commit` in which the archive was written to."""
     store: _Total = 0.0
     """Seconds of `commit` in which the sink was written to."""
     settle: _Total = 0.0
@@ -112,6 +114,7 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
         fetch=one.fetch + other.fetch,
         parse=one.parse + other.parse,
         commit=one.commit + other.commit,
+        archive=one.archive + other.archive,
         store=one.store + other.store,
         settle=one.settle + other.settle,
         slots=one.slots + other.slots,

@@ -53,10 +53,15 @@ class Archive(Protocol):
         ...
 
     def pages(
-        self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "", skipped: Skipped | None = None
+        self,
+        wanted: ArchiveQuery,
+        part: int = 0,
+        parts: int = 1,
+        units: Sequence[str] | None = None,
+        skipped: Skipped | None = None,
     ) -> AsyncIterator[ArchivedPage]:
-        """As `entries` and `read`, piece by piece, of all units or of one. `parts`: readers that share the work; each
-        capture is read by one."""
+        """As `entries` and `read`, piece by piece, of all units or of some. `parts`: readers that share the work; each
+        capture is read by one. All of them get the same `units`, or what is rolled meanwhile may be read by none."""
         ...
 
     async def check(self) -> ArchiveCheck:

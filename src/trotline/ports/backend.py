@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment, Seconds
     from trotline.ports.archive import Archive
-    from trotline.ports.books import OpenBooks
     from trotline.ports.broker import Broker
+    from trotline.ports.broker_books import OpenBooks
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
     from trotline.ports.inbox import Inbox
@@ -142,6 +142,8 @@ class RowReader(msgspec.Struct, frozen=True, kw_only=True):
     """URL, kind, prefix, after, limit: rows of the kind (None: of all) whose key or URL starts with the prefix, each of
     them once, in an order of the sink's own. `after`: that of the page before; empty: the first page. At most 1,000
     rows, and a bounded cost, whatever the size of the table. None: the rows can only be read as a whole."""
+    jobs: Callable[[str], set[str]] | None = None
+    """Ids of the jobs that have written to it; an empty one stands for writers without a job. None: not known."""
 
 
 class SchemaAdmin(msgspec.Struct, frozen=True, kw_only=True):

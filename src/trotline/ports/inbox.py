@@ -17,7 +17,8 @@ class Inbox(Protocol):
          at least once handed to a reader
     I2 a batch is held by one reader; when that is silent for TAKEN_FOR, its entries wait again
     I3 `done` and `give_back` of a batch that went back change nothing
-    I4 an entry that is too large for a task is parked unread, and holds up no other
+    I4 an entry that is too large for a task is parked unread, and holds up no other; nor does anything that a server
+         delivers beside it, whatever its producer chose
     I5 every verb raises FrontierUnreachable while the server is unreachable, and may be repeated
     """
 

@@ -28,6 +28,11 @@ class ObjectStore(Protocol):
         """A file that may be larger than the memory."""
         ...
 
+    async def join(self, name: str, parts: Sequence[str]) -> None:
+        """Put one object with the content of others, in this order. `KeyError` if one of them is missing: then it is
+        not put."""
+        ...
+
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def listed(self, prefix: str) -> list[StoredObject]:

@@ -22,6 +22,7 @@ from trotline.errors import ArchiveError, FrontierError, SinkError, TrotlineErro
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
+from trotline.ports.archive import Archive
 from trotline.ports.backend import OpenJob
 from trotline.processes import memory_limits
 from trotline.processes.child_config import ChildConfig, ChildStatus
@@ -29,7 +30,7 @@ from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.archive_losses import ArchiveLosses
-from trotline.worker.marker import SIZE, Marker
+from trotline.worker.parsing_marker import SIZE, Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
@@ -157,7 +158,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         fetcher=fetcher,
         sink=sink,
         gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),
-        robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
+        robots=components.open_robots(fetcher, spider, cache, config.job.rules.give_up) if spider.robots else None,
         archive=archive,
         keep_once=settings.cache,
         request_headers=components.public_headers(spider) if archive is not None else (),
@@ -204,7 +205,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
             await validators.close()
         if archive is not None and losses is not None and telling is not None:
             telling.cancel()
-            await archive.close()
+            await close_archive(archive, marker)
             await losses.tell()
             if archive.lost:
                 stats = msgspec.structs.replace(worker.stats, archive_lost=archive.lost)
@@ -212,6 +213,22 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         await sink.close()
         await opened.close()
     return STOPPED if worker.stopping else FINISHED
+
+
+async def close_archive(archive: Archive, marker: Marker) -> None:
+    """The last files may go to a slow server: the supervisor must not take this for a loop that hangs. Its requests
+    have limits, and a child that is stopped has its grace time."""
+
+    async def beat() -> None:
+        while True:
+            marker.alive(asyncio.get_running_loop().time())
+            await asyncio.sleep(TURN)
+
+    beating = asyncio.create_task(beat())
+    try:
+        await archive.close()
+    finally:
+        beating.cancel()
 
 
 def _handle_signals(worker: Worker) -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import IO, Protocol
 
-from trotline.worker.marker import SIZE
+from trotline.worker.parsing_marker import SIZE
 
 
 class Process(Protocol):

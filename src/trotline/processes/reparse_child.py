@@ -37,8 +37,8 @@ class ReparseShare(msgspec.Struct, frozen=True, kw_only=True):
     query: ArchiveQuery
     part: int = 0
     parts: int = 1
-    unit: str = ""
-    """One unit of the archive; empty: all of them."""
+    units: tuple[str, ...]
+    """Of the archive."""
     memory: int
     out: str
     """The file for its records."""
@@ -128,7 +128,7 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
     reparse = _reparse(share.ref, any_spider=bool(share.query.job))
     archive, files = backends.open_archive(share.archive, f"reparse-{share.part}"), _files(share.archive)
     with reparse.interruptible():
-        async for page in archive.pages(share.query, share.part, share.parts, share.unit, tally.damage):
+        async for page in archive.pages(share.query, share.part, share.parts, share.units, tally.damage):
             tally.pages += 1
             try:
                 got, kept = await reparse.read(page)

@@ -23,7 +23,7 @@ from trotline.rules import redaction
 from trotline.rules.child_output import ChildOutput, Renderer
 from trotline.rules.pool_names import POOL
 from trotline.rules.worker_info import checked
-from trotline.worker.marker import SIZE, Marker
+from trotline.worker.parsing_marker import SIZE, Marker
 
 LONGEST_STATUS = 600
 """Characters of a child's status line."""

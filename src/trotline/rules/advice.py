@@ -31,7 +31,7 @@ from trotline.rules.advice_limits import (
     with_one_more,
     worker_limit,
 )
-from trotline.rules.fleet_flow import FleetFlow, HostsUse, flow
+from trotline.rules.fleet_rates import FleetFlow, HostsUse, flow
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import all_rest
 
@@ -166,7 +166,8 @@ def _too_few(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Ad
             limits=(bound,),
         )
     return Advice(
-        sentence=f"unknown: fewer than {FEW_VISITS} pages in {measured.seconds:.0f} s",
+        sentence=f"unknown: fewer than {FEW_VISITS} pages in {measured.seconds:.0f} s;"
+        " measure for longer: trotline advise --measure 2m",
         limit=UNKNOWN,
         pages_per_second=measured.pages_per_second,
         workers=measured.workers,

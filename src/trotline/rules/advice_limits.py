@@ -8,7 +8,7 @@ import msgspec
 from trotline.model.job import Progress
 from trotline.model.server_load import ServerUse
 from trotline.rules import lane_survey
-from trotline.rules.fleet_flow import FleetFlow, HostsUse
+from trotline.rules.fleet_rates import FleetFlow, HostsUse
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pace import RETRY_DRIP
@@ -28,7 +28,7 @@ CONTENDED = 0.05
 PACE, CONCURRENCY, WORK, REST = lane_survey.PACE, lane_survey.CONCURRENCY, lane_survey.WORK, lane_survey.REST
 RETRIES = lane_survey.RETRIES
 PROXIES, SESSIONS, CHAINS = "proxies", "sessions", "chains"
-SLOTS, CPU, SINK_WAIT, FRONTIER_WAIT = "slots", "cpu", "commits", "leases"
+SLOTS, CPU, SINK_WAIT, FRONTIER_WAIT, ARCHIVE_WAIT = "slots", "cpu", "commits", "leases", "archive"
 FRONTIER, DATABASE, NETWORK, HOSTS, MEMORY = "frontier", "database", "network", "hosts", "memory"
 NOT_EXPLAINED, NOTHING, UNKNOWN = "not explained", "nothing", "unknown"
 
@@ -140,10 +140,22 @@ def worker_limit(measured: FleetFlow) -> Limit:
             text += f", and waits for one for {measured.waited:.0%} of the time"
         return Limit(name=CPU, per_second=allowed, text=text)
     if waits["sink"] > measured.busy:
+        if _archive_binds(measured):
+            return Limit(name=ARCHIVE_WAIT, per_second=allowed, text=_archive_text(measured))
         return Limit(name=SINK_WAIT, per_second=allowed, text="workers wait for their commits to the sink")
     if waits["frontier"] > measured.busy:
         return Limit(name=FRONTIER_WAIT, per_second=allowed, text="workers wait for the answers of the frontier")
     return Limit(name=SLOTS, per_second=allowed, text=_busy_slots(measured))
+
+
+def _archive_binds(measured: FleetFlow) -> bool:
+    """A worker writes one batch after the other, and writing to the archive is most of that."""
+    others = (measured.store + measured.settle) / max(1, measured.workers)
+    return measured.archive >= NEARLY and measured.archive > others
+
+
+def _archive_text(measured: FleetFlow) -> str:
+    return f"the archive is slow: workers wait for it for {min(1.0, measured.archive):.0%} of the time"
 
 
 def slow_pages(measured: FleetFlow) -> Limit:
@@ -162,6 +174,9 @@ def explaining(outside: Sequence[Limit], summary: JobSummary, measured: FleetFlo
     near = [each for each in outside if each.per_second is not None and each.per_second <= rate / (1.0 - OFF)]
     if near:
         return near[0]
+    if _archive_binds(measured):
+        # Finished visits hold the places of their lanes until they are archived.
+        return Limit(name=ARCHIVE_WAIT, per_second=rate, text=_archive_text(measured))
     waiting = lanes.waiting - lanes.at_rest
     with_accounts = sum(pool.waiting for name, pool in lanes.by_pool.items() if name[:1] == "@")
     if waiting and with_accounts > waiting / 2:

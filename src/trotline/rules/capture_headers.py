@@ -21,7 +21,7 @@ def redacted_request(pairs: Iterable[tuple[str, str]]) -> Pairs:
 
 
 def redacted_response(pairs: Pairs) -> Pairs:
-    if not any(_is_special(name) for name, _ in pairs):
+    if not _any_special(tuple([name for name, _ in pairs])):
         # Most responses: one look for known secrets instead of one per header.
         text = "\n".join([value for _, value in pairs])
         if without_secrets(text) == text:
@@ -37,6 +37,12 @@ def _value(name: str, value: str) -> str:
     if name in _WITH_URLS:
         return redaction.text(value)
     return HIDDEN if _is_special(name) else without_secrets(value)
+
+
+@lru_cache(maxsize=256)
+def _any_special(names: tuple[str, ...]) -> bool:
+    """Responses of one site have the same names, mostly."""
+    return any(_is_special(name) for name in names)
 
 
 @lru_cache(maxsize=1024)

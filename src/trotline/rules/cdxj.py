@@ -51,12 +51,17 @@ def _slowly(url: str) -> str:
     return f"{place}){parts.path or '/'}{query}".lower().translate(_ESCAPED)
 
 
-def written(entries: Iterable[ArchiveEntry]) -> bytes:
-    """The whole index."""
-    return b"".join(sorted(line(entry) for entry in entries))
+_encode = msgspec.json.Encoder().encode
 
 
-def line(entry: ArchiveEntry) -> bytes:
+def written(entries: Iterable[ArchiveEntry], file: str) -> bytes:
+    """The whole index of that file."""
+    name = file.rpartition("/")[2]
+    return b"".join(sorted([line(entry, name) for entry in entries]))
+
+
+def line(entry: ArchiveEntry, name: str) -> bytes:
+    """`name`: of its file, without folders."""
     stamp = _stamp(int(entry.at))
     fields: dict[str, Any] = {
         "url": entry.url,
@@ -66,7 +71,7 @@ def line(entry: ArchiveEntry) -> bytes:
         "digest": entry.digest,
         "length": str(entry.length),
         "offset": str(entry.offset),
-        "filename": entry.file.rpartition("/")[2],
+        "filename": name,
         "id": entry.id,
         "at": entry.at,
         "job": entry.job,
@@ -76,7 +81,7 @@ def line(entry: ArchiveEntry) -> bytes:
         fields["type"] = entry.mime
     if entry.kind is not CaptureKind.RESPONSE:
         fields["kind"] = entry.kind.value
-    return f"{key_of(entry.url)} {stamp} ".encode() + msgspec.json.encode(fields) + b"\n"
+    return f"{key_of(entry.url)} {stamp} ".encode() + _encode(fields) + b"\n"
 
 
 @lru_cache(maxsize=256)

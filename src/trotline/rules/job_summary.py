@@ -5,7 +5,7 @@ import msgspec
 from trotline.model.note import LARGEST_NOTE
 from trotline.model.server_load import ServerUse
 from trotline.model.time import Moment, Seconds
-from trotline.rules.fleet_flow import FlowStep, HostsUse
+from trotline.rules.fleet_rates import FlowStep, HostsUse
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pool_supply import PoolSupply
 from trotline.rules.signature_trend import SignatureTrend

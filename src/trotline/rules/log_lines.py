@@ -13,6 +13,8 @@ LONGEST_MESSAGE = 8_000
 LONGEST_FIELD = 1_000
 MOST_FIELDS = 32
 LEVELS = ("debug", "info", "warning", "error", "critical")
+TRACEBACK = "error"
+"""The field of a traceback: its end is what matters, and is kept."""
 OTHER = "log"
 """The event of a line that has none, as those of other libraries."""
 
@@ -42,7 +44,7 @@ def log_line(
     line |= {name: value[:LONGEST_FIELD] for name, value in (context or {}).items() if value}
     for name, value in list((fields or {}).items())[:MOST_FIELDS]:
         if name not in _OURS:
-            line[str(name)[:100]] = _plain(value)
+            line[str(name)[:100]] = _end(value) if name == TRACEBACK and isinstance(value, str) else _plain(value)
     # ASCII has one control character that JSON leaves as it is.
     return json.dumps(line, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
 
@@ -60,6 +62,15 @@ def _plain(value: Any) -> Any:
         # JSON has no NaN.
         return value if abs(value) < float("inf") else str(value)
     return _text(str(value), LONGEST_FIELD)
+
+
+def _end(text: str) -> str:
+    """Redacted before it is cut, as below. What was cut once is not cut again: a supervisor does this after a child."""
+    shown = redaction.text(text[-4 * LONGEST_MESSAGE :])
+    if len(shown) <= LONGEST_MESSAGE:
+        return shown
+    begin = f"({len(text) - LONGEST_MESSAGE:,} characters cut) ..."
+    return begin + shown[len(begin) - LONGEST_MESSAGE :]
 
 
 def _text(text: str, longest: int) -> str:

@@ -5,13 +5,13 @@ from math import inf
 import msgspec
 
 from trotline.rules.advice import Advice
-from trotline.rules.advice_limits import CPU, FRONTIER, FRONTIER_WAIT, HOSTS, NETWORK, SINK_WAIT, SLOTS
-from trotline.rules.fleet_flow import MEMORY_SHARE, FleetFlow, HostsUse
+from trotline.rules.advice_limits import ARCHIVE_WAIT, CPU, FRONTIER, FRONTIER_WAIT, HOSTS, NETWORK, SINK_WAIT, SLOTS
+from trotline.rules.fleet_rates import MEMORY_SHARE, FleetFlow, HostsUse
 
 NUMBERS = (1, 2, 3, 5)
 """Machines of one kind that are compared."""
 GB = 1e9
-_OF_MACHINES = frozenset({SLOTS, CPU, SINK_WAIT, FRONTIER_WAIT, HOSTS, NETWORK})
+_OF_MACHINES = frozenset({SLOTS, CPU, ARCHIVE_WAIT, SINK_WAIT, FRONTIER_WAIT, HOSTS, NETWORK})
 """Limits that other machines change."""
 
 

@@ -8,7 +8,7 @@ that are left over stand on one side only. Else it is at most for review.
 from functools import lru_cache
 
 from trotline.rules.merge_text import Profile
-from trotline.rules.merge_words import VARIANTS
+from trotline.rules.merge_vocabulary import VARIANTS
 
 _ONE_ERROR = 5
 """Letters of a word that may have one typing error: a wrong, missing or added letter, or two that are swapped."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from trotline.rules.merge_words import NOISE, SAME, UNITS
+from trotline.rules.merge_vocabulary import NOISE, SAME, UNITS
 
 BESIDE_THE_NAME = (
     "brand", "manufacturer", "author", "artist", "color", "colour", "size", "model", "model_number", "mpn", "capacity",

@@ -2,15 +2,24 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from trotline.model.task import NORMAL, Task
-from trotline.rules import plain_pickle
+from trotline.rules import plain_pickle, task_fields
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import NotData, TaggedJson
-from trotline.rules.task_fields import LARGEST_BODY, LEAST_PRIORITY, MOST_PRIORITY, MOST_RETRIES, cut_to_name
+from trotline.rules.task_fields import (
+    LARGEST_BODY,
+    LEAST_PRIORITY,
+    MOST_PRIORITY,
+    MOST_RETRIES,
+    cut_to_name,
+    shown,
+    type_of,
+)
 
 NOTE = "scrapy identity"
 """The note of a job whose fingerprints are those of scrapy-redis; its text is the key of the imported filter."""
@@ -27,12 +36,28 @@ def fingerprint(method: str, url: str, body: bytes) -> bytes:
     return hashlib.sha1(json.dumps(data, sort_keys=True).encode(), usedforsecurity=False).digest()
 
 
+def number_of(url: str) -> int:
+    """Of a plain GET, as in jobs that were imported."""
+    from w3lib.url import safe_url_string
+
+    return filtered(fingerprint("GET", safe_url_string(url), b""))
+
+
 def read(entry: bytes) -> dict[str, Any]:
     """The request in an entry, pickled or as JSON. ValueError says why there is none."""
-    found = json.loads(entry) if entry.lstrip()[:1] == b"{" else plain_pickle.read(entry)
+    found = _json(entry) if entry.lstrip()[:1] == b"{" else plain_pickle.read(entry)
     if not isinstance(found, dict) or not isinstance(found.get("url"), str):
         raise ValueError("it is no request")
     return found
+
+
+def _json(entry: bytes) -> Any:
+    if len(entry) > plain_pickle.LARGEST:
+        raise ValueError(f"it has {len(entry):,} bytes; {plain_pickle.LARGEST:,} are read")
+    try:
+        return json.loads(entry)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
 
 
 def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
@@ -41,6 +66,8 @@ def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
     body = fields.get("body") or b""
     if isinstance(body, str):
         body = body.encode()
+    if not isinstance(body, bytes):
+        raise ValueError(f"its body is {type_of(body)}; text or bytes are read")
     payload = {name: fields[name] for name in _FIELDS if fields.get(name)} | ({"body": body} if body else {})
     if fields.get("headers"):
         payload["headers"] = _headers(fields["headers"])
@@ -51,24 +78,32 @@ def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
     text = _VALUES.encode(payload)
     if len(text) > LARGEST_BODY:
         raise NotData(f"it has {len(text):,} bytes; {LARGEST_BODY:,} are allowed")
-    priority = fields.get("priority") or 0
     unfiltered_as = unfiltered(START, number, method, url, body)
-    return Task(
+    made = Task(
         url=url,
         route=cut_to_name(str(fields.get("callback") or "parse")),
         lane=_lane(url),
         fingerprint=unfiltered_as if fields.get("dont_filter") else filtered(fingerprint(method, url, body)),
-        priority=min(max(NORMAL - 2 * int(priority), LEAST_PRIORITY), MOST_PRIORITY),
+        priority=_priority(fields.get("priority") or 0),
         retries=MOST_RETRIES,
         created_at=now,
         method=method,
         body=text,
     )
+    return task_fields.task(made)
+
+
+def _priority(given: Any) -> int:
+    if not isinstance(given, int | float | str) or (isinstance(given, float) and not math.isfinite(given)):
+        raise ValueError(f"its priority is {shown(given)}; an integer is read")
+    return min(max(NORMAL - 2 * int(given), LEAST_PRIORITY), MOST_PRIORITY)
 
 
 def _headers(given: Any) -> dict[str, list[str]]:
+    if not isinstance(given, dict):
+        raise ValueError(f"its headers are {type_of(given)}; a dict is read")
     found: dict[str, list[str]] = {}
-    for name, values in dict(given).items():
+    for name, values in given.items():
         listed = values if isinstance(values, list | tuple) else [values]
         found[_latin(name)] = [_latin(value) for value in listed]
     return found

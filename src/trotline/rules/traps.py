@@ -2,15 +2,15 @@
 
 A URL alone proves little: a path that repeats itself can be a tree of packages, a date in 2040 an eclipse. So most
 rules need evidence from the pages too: they refuse a link only if its page is a near-duplicate of many others
-(`rules/near_duplicates.py`). Variants of one pattern are counted in bounded memory, and the first ones always pass.
-Everything refused is in `caught`.
+(`rules/near_duplicate_pages.py`). Variants of one pattern are counted in bounded memory, and the first ones always
+pass. Everything refused is in `caught`.
 """
 
 import re
 
 import msgspec
 
-from trotline.model.named_values import NamedValues
+from trotline.model.named_values import NamedValues, is_number
 from trotline.model.time import Moment
 from trotline.rules.session_ids import SessionDetector, without_session
 from trotline.rules.urls import Address
@@ -56,6 +56,8 @@ class TrapRules(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
+            if not is_number(getattr(self, name)):
+                raise ValueError(f"trap rule {name} is {getattr(self, name)!r}; give a number")
             if getattr(self, name) < 0:
                 raise ValueError(f"trap rule {name} is below 0; write 0 to switch it off")
 

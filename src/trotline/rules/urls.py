@@ -49,6 +49,8 @@ class UrlRules(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues)
         for name in ("tracking", "tracking_prefixes"):
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is one text; write a list of names: {name}=[{getattr(self, name)!r}]")
+            if not isinstance(getattr(self, name), Collection):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; write a list of names")
         msgspec.structs.force_setattr(self, "tracking", frozenset(name.lower() for name in self.tracking))
         prefixes = tuple(prefix.lower() for prefix in self.tracking_prefixes)
         msgspec.structs.force_setattr(self, "tracking_prefixes", prefixes)

@@ -6,6 +6,7 @@ a `resource`. The body is stored without its content coding: headers that descri
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,7 +33,11 @@ _FAST = 0
 """Of requests: a few hundred bytes."""
 _CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
+_FLIPPED = {digit: f"{int(digit, 16) ^ 1:x}" for digit in "0123456789abcdefABCDEF"}
 _ONE_LINE = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
+
+
+_json = msgspec.json.Encoder().encode
 
 
 class First(NamedTuple):
@@ -43,7 +48,7 @@ class First(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The records of one capture, and its line for the index; its offset and file are not known yet."""
+    """The records of one capture, and its line for the index; its file is not known yet."""
 
     data: bytes
     entry: ArchiveEntry
@@ -56,19 +61,28 @@ def digest_of(body: bytes) -> str:
 
 
 def date_of(at: Moment) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    part, second = math.modf(at)
+    micros = round(part * 1e6)
+    return f"{_second(second)}.{micros:06d}Z" if micros < 1_000_000 else f"{_second(second + 1.0)}.000000Z"
 
 
-def encode(capture: Capture, known: Mapping[str, First]) -> Written:
-    """`known`: digests of bodies that are in the same file."""
+@lru_cache(maxsize=256)
+def _second(at: Moment) -> str:
+    """Pages of one second come together."""
+    return datetime.fromtimestamp(at, UTC).isoformat()[:-6]
+
+
+def encode(capture: Capture, known: Mapping[str, First], offset: int = 0) -> Written:
+    """`known`: digests of bodies that are in the same file. `offset`: where it will be in its file."""
     digest = digest_of(capture.body)
     date, url = date_of(capture.at), _line(capture.url)
+    urn = _urn(capture.id)
     # No dictionaries of fields on the way: this runs for every page.
     about = f"WARC-Payload-Digest: {digest}\r\nWARC-JSON-Metadata: {_about(capture)}\r\n"
     if capture.kind is CaptureKind.ARTIFACT:
-        return _artifact(capture, digest, date, f"{_start(capture.id, date, url)}{about}")
+        return _artifact(capture, digest, date, f"{_start(urn, date, url)}{about}", offset)
     first = known.get(digest) if len(capture.body) >= LEAST_REVISIT else None
-    fields = f"{_start(capture.id, date, url)}{about}Content-Type: application/http; msgtype=response\r\n"
+    fields = f"{_start(urn, date, url)}{about}Content-Type: application/http; msgtype=response\r\n"
     if capture.address:
         fields += f"WARC-IP-Address: {_line(capture.address)}\r\n"
     if first is not None:
@@ -77,41 +91,55 @@ def encode(capture: Capture, known: Mapping[str, First]) -> Written:
     head = _response_head(capture)
     response = _record("response" if first is None else "revisit", fields, head, b"" if first else capture.body)
     of_request = (
-        f"{_start(_other(capture.id), date, url)}WARC-Concurrent-To: {_urn(capture.id)}\r\n"
+        f"{_start(_urn(_other(capture.id)), date, url)}WARC-Concurrent-To: {urn}\r\n"
         "Content-Type: application/http; msgtype=request\r\n"
     )
-    request = _record("request", of_request, _request_head(capture), b"", _FAST)
-    mime = next((value for name, value in capture.headers if name == "content-type"), "")
-    entry = _entry(capture, digest, mime.partition(";")[0].strip().lower(), len(response), is_revisit=first is not None)
+    request = _record("request", of_request, _request_head(capture, url), b"", _FAST)
+    entry = _entry(capture, url, digest, _mime(capture.headers), offset, len(response), is_revisit=first is not None)
     return Written(response + request, entry, date)
 
 
-def _artifact(capture: Capture, digest: str, date: str, fields: str) -> Written:
+def _artifact(capture: Capture, digest: str, date: str, fields: str, offset: int) -> Written:
     kind = capture.type or "application/octet-stream"
     fields += f"WARC-Block-Digest: {digest}\r\nContent-Type: {_line(kind)}\r\n"
     data = _record("resource", fields, b"", capture.body)
-    return Written(data, _entry(capture, digest, kind, len(data)), date)
+    return Written(data, _entry(capture, _line(capture.url), digest, _line(kind), offset, len(data)), date)
 
 
-def _entry(capture: Capture, digest: str, mime: str, length: int, *, is_revisit: bool = False) -> ArchiveEntry:
+def _entry(
+    capture: Capture, url: str, digest: str, mime: str, offset: int, length: int, *, is_revisit: bool = False
+) -> ArchiveEntry:
     return ArchiveEntry(
         id=capture.id,
-        url=_line(capture.url),
+        url=url,
         at=capture.at,
         kind=capture.kind,
         status=capture.status,
-        mime=_line(mime),
+        mime=mime,
         digest=digest,
         job=capture.job,
         route=capture.route,
+        offset=offset,
         length=length,
         is_revisit=is_revisit,
     )
 
 
-def _start(digits: str, date: str, url: str) -> str:
+def _mime(headers: Iterable[tuple[str, str]]) -> str:
+    for name, value in headers:
+        if name == "content-type":
+            return _type_of(value)
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _type_of(content_type: str) -> str:
+    return _line(content_type.partition(";")[0].strip().lower())
+
+
+def _start(urn: str, date: str, url: str) -> str:
     """The fields of every record."""
-    return f"WARC-Record-ID: {_urn(digits)}\r\nWARC-Date: {date}\r\nWARC-Target-URI: {url}\r\n"
+    return f"WARC-Record-ID: {urn}\r\nWARC-Date: {date}\r\nWARC-Target-URI: {url}\r\n"
 
 
 def _about(capture: Capture) -> str:
@@ -124,7 +152,7 @@ def _about(capture: Capture) -> str:
 
 
 def _ascii(value: dict[str, Any]) -> str:
-    encoded = msgspec.json.encode(value)
+    encoded = _json(value)
     return encoded.decode() if encoded.isascii() else json.dumps(msgspec.to_builtins(value))
 
 
@@ -136,35 +164,38 @@ def _record(kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVE
 
 def _response_head(capture: Capture) -> bytes:
     reason = _REASONS.get(capture.status, "")
-    pairs = [(ORIGINAL + name if _is_renamed(name) else name, value) for name, value in capture.headers]
-    lines = _lines(pairs)
+    names = _written_names(tuple([name for name, _ in capture.headers]))
+    lines = _lines(names, [value for _, value in capture.headers])
     start = f"HTTP/{capture.http} {capture.status} {reason}\r\n"
     return f"{start}{lines}content-length: {len(capture.body)}\r\n\r\n".encode("utf-8", "replace")
 
 
-@lru_cache(maxsize=1024)
-def _is_renamed(name: str) -> bool:
-    return name in _CODED or name.startswith(ORIGINAL)
+@lru_cache(maxsize=256)
+def _written_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Responses of one site have the same names, mostly."""
+    return tuple(ORIGINAL + name if name in _CODED or name.startswith(ORIGINAL) else name for name in names)
 
 
-def _request_head(capture: Capture) -> bytes:
-    start = capture.url.find("/", capture.url.find("://") + 3)
-    target, host = (capture.url[start:], capture.url[:start]) if start > 0 else ("/", capture.url)
-    first = f"{_line(capture.method)} {_line(target)} HTTP/1.1\r\nhost: {_line(host.partition('://')[2])}\r\n"
+def _request_head(capture: Capture, url: str) -> bytes:
+    """`url`: in one line."""
+    start = url.find("/", url.find("://") + 3)
+    target, host = (url[start:], url[:start]) if start > 0 else ("/", url)
+    first = f"{_line(capture.method)} {target} HTTP/1.1\r\nhost: {host.partition('://')[2]}\r\n"
     return f"{first}{_same_lines(capture.request_headers)}\r\n".encode("utf-8", "replace")
 
 
 @lru_cache(maxsize=64)
 def _same_lines(pairs: tuple[tuple[str, str], ...]) -> str:
     """Most requests of a spider have the same headers."""
-    return _lines(pairs)
+    return _lines([name for name, _ in pairs], [value for _, value in pairs])
 
 
-def _lines(pairs: Iterable[tuple[str, str]]) -> str:
-    lines = [f"{name}: {value}" for name, value in pairs]
+def _lines(names: Iterable[str], values: Iterable[str]) -> str:
+    lines = [f"{name}: {value}" for name, value in zip(names, values, strict=True)]
     if not "".join(lines).isprintable():
         lines = [_line(line) for line in lines]
-    return "".join([f"{line}\r\n" for line in lines])
+    lines.append("")
+    return "\r\n".join(lines)
 
 
 def _line(text: str) -> str:
@@ -177,4 +208,4 @@ def _urn(digits: str) -> str:
 
 def _other(digits: str) -> str:
     """The id of the request that belongs to a response."""
-    return f"{int(digits[:16], 16) ^ 1:016x}{digits[16:]}"
+    return f"{digits[:15]}{_FLIPPED[digits[15]]}{digits[16:]}"

@@ -62,6 +62,7 @@ def checked(stats: WorkStats | None) -> WorkStats | None:
         stats.cpu,
         stats.waited,
         stats.lag,
+        stats.archive,
         stats.store,
         stats.settle,
         *msgspec.structs.astuple(stats.slots),

@@ -18,14 +18,14 @@ _LONGEST_TRACEBACK = 6_000
 """Characters of a traceback; the last ones are kept."""
 
 
-def one_line(error: BaseException, handler: Callable[..., Any]) -> str:
+def one_line(error: BaseException, handler: Callable[..., Any], source: object = None) -> str:
     """`ValueError: no price at shop.py:31 in product`: the error and the author's innermost line."""
-    return f"{_headline(error)} at {_place(error, handler)}"
+    return f"{_headline(error)} at {_place(error, handler, source)}"
 
 
-def group(error: BaseException, handler: Callable[..., Any]) -> str:
+def group(error: BaseException, handler: Callable[..., Any], source: object = None) -> str:
     """`ValueError at shop.py:31 in product`: without the message, so that equal errors of all pages are one group."""
-    return f"{type(error).__name__} at {_place(error, handler)}"
+    return f"{type(error).__name__} at {_place(error, handler, source)}"
 
 
 def traceback_text(error: BaseException) -> str:
@@ -65,14 +65,15 @@ def line_of(given: object, handler: Callable[..., Any]) -> str:
     return _first_line(handler)
 
 
-def _place(error: BaseException, handler: Callable[..., Any]) -> str:
+def _place(error: BaseException, handler: Callable[..., Any], source: object) -> str:
+    """An error in what a generator yielded has none of its lines: then the one at which it waits."""
     frames = traceback.extract_tb(error.__traceback__)
     code = getattr(handler, "__code__", None)
     mine = code.co_filename if code is not None else ""
     for frame in reversed(frames):
         if frame.filename == mine or _is_authors(frame.filename):
             return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
-    return _first_line(handler)
+    return line_of(source, handler)
 
 
 def _first_line(handler: Callable[..., Any]) -> str:

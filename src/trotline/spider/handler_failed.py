@@ -20,8 +20,10 @@ class HandlerFailed(SpiderError):
         """The error and its traceback."""
 
     @classmethod
-    def of(cls, error: BaseException, handler: Callable[..., Any]) -> "HandlerFailed":
-        return cls(one_line(error, handler), group=group(error, handler), traceback_text=traceback_text(error))
+    def of(cls, error: BaseException, handler: Callable[..., Any], source: object = None) -> "HandlerFailed":
+        """`source`: the handler's generator, which waits at the line of what it yielded."""
+        told = one_line(error, handler, source)
+        return cls(told, group=group(error, handler, source), traceback_text=traceback_text(error))
 
 
 def is_interrupt(error: BaseException) -> bool:

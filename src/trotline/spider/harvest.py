@@ -13,6 +13,7 @@ from trotline.model.time import Moment
 from trotline.rules.task_fields import shown, type_of
 from trotline.spider import hook_calls
 from trotline.spider.code_location import line_of
+from trotline.spider.files import read_file
 from trotline.spider.handler_failed import HandlerFailed, is_cancelled, is_interrupt
 from trotline.spider.handoffs import Handoff, running
 from trotline.spider.page import Page
@@ -51,7 +52,7 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
         # BaseException: SystemExit, the panic of a Rust library, or a CancelledError without a cancellation.
         if is_interrupt(error):
             raise
-        raise HandlerFailed.of(error, route.handler) from error
+        raise HandlerFailed.of(error, route.handler, builder.source) from error
     return builder.harvest()
 
 
@@ -72,7 +73,7 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
     except BaseException as error:
         if is_interrupt(error) or is_cancelled():
             raise
-        raise HandlerFailed.of(error, route.handler) from error
+        raise HandlerFailed.of(error, route.handler, builder.source) from error
     return builder.harvest()
 
 
@@ -105,7 +106,8 @@ class HarvestBuilder:
         self._rejects: list[Reject] = []
         self._handoffs: list[Handoff] = []
         self._counts: dict[str, int] = {}
-        self._hooks = spider.hooks.record
+        # Of the author's own handlers: a hook for products does not expect the record of a picture.
+        self._hooks = () if route.handler is read_file else spider.hooks.record
         self._dropped: Counter[str] = Counter()
         self.source: object = None
         """The handler's return value: a generator knows its current line."""

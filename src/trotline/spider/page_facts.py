@@ -1,16 +1,12 @@
 """What can be said of any page: title, text, Markdown, links, JSON-LD."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser
-
 from trotline.errors import SpiderError
+from trotline.spider import markdown_source
+from trotline.spider.block_text import visible_lines
 from trotline.spider.page import Page
-
-_HIDDEN = ["script", "style", "noscript", "template", "svg", "iframe"]
-_BLANKS = re.compile(r"[ \t\r\f\v\xa0]+")
 
 
 class MarkdownMissing(SpiderError):
@@ -34,12 +30,7 @@ def text_of(page: Page) -> str:
     """The visible text, a line for each block; the body as it is, if it is not HTML."""
     if not is_html(page):
         return page.text
-    tree = LexborHTMLParser(page.text)
-    tree.strip_tags(_HIDDEN)
-    body = tree.body
-    text = "" if body is None else body.text(separator="\n", strip=True)
-    # Not a pattern for blank lines: it would take quadratic time over blanks without a line break.
-    return "\n".join(line for each in _BLANKS.sub(" ", text).split("\n") if (line := each.strip()))
+    return "\n".join(line for body in page.css("body").nodes()[:1] for line in visible_lines(body))
 
 
 def markdown_of(page: Page) -> str | None:
@@ -54,7 +45,8 @@ def markdown_of(page: Page) -> str | None:
         ) from error
     if not is_html(page):
         return page.text
-    made = convert(page.text, ConversionOptions(extract_metadata=False, base_url=page.base)).content or ""
+    options = ConversionOptions(extract_metadata=False, base_url=page.base)
+    made = markdown_source.escaped(convert(markdown_source.source(page.text), options).content or "")
     return made.strip() if made.strip() or not text_of(page) else None
 
 
@@ -77,6 +69,8 @@ _FACTS: Mapping[str, Callable[[Page], Any]] = {
     "links": lambda page: page.links() if is_html(page) else [],
     "json_ld": lambda page: page.json_ld() if is_html(page) else [],
 }
+ALWAYS = ("url", "final_url", "status", "type")
+"""Every record has them."""
 ALL = tuple(_FACTS)
 FIELDS = tuple(name for name in ALL if name != "markdown")
 """Those that need no package."""

@@ -1,15 +1,16 @@
 """A recipe: a catalog as a TOML file, listing pages and fields, which runs as a spider without code."""
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from inspect import signature
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
 from trotline.errors import SpiderBroken, SpiderNotFound, SpiderRefused, TrotlineError
-from trotline.spider import recipe_values
+from trotline.rules import toml_text
+from trotline.spider import recipe_keys, recipe_values
 from trotline.spider.css_query import parse as parse_css
 from trotline.spider.page import Page
 from trotline.spider.selection import Selected
@@ -35,12 +36,12 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     re: str = ""
     """The first group, or the match, of this pattern."""
     type: Literal["text", "number", "html"] = "text"
-    decimal: str = "."
+    decimal: Literal[".", ","] = "."
     """The decimal sign of numbers."""
     all: bool = False
     """A list of all values."""
     url: bool = False
-    """A link: made absolute."""
+    """A link, made absolute: `href` or `src` of an element."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,9 +90,10 @@ def read(file: Path) -> Recipe:
             f"{file} cannot be read: {error}", hint="Give a recipe: docs/how-to/recipes.md."
         ) from error
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml_text.parse(text)
+    except ValueError as error:
         raise SpiderBroken(f"{file} is not TOML: {error}", hint="Look at that line.") from error
+    _check_keys(table, file)
     try:
         recipe = msgspec.convert(table, Recipe)
     except msgspec.ValidationError as error:
@@ -137,14 +139,22 @@ def _value(rule: FieldRule, page: Page, scope: Scope) -> Any:
     """What `recipe_code` writes as an expression."""
     if rule.const is not None:
         return rule.const
-    texts: Iterable[str]
-    if rule.json_ld:
-        texts = recipe_values.in_json_ld(page, rule.json_ld)
-    else:
-        texts = (scope.css(rule.css) if rule.css else scope.xpath(rule.xpath)).getall()
+    texts = _texts(rule, page, scope)
     if rule.re:
         texts = recipe_values.found(rule.re, texts)
+    if rule.type == "number" and not rule.url and not rule.all:
+        # Not the first text that is a number: that may be of another element than the one that is meant.
+        return recipe_values.number(recipe_values.first(texts, recipe_values.with_digit), rule.decimal)
     return (recipe_values.every if rule.all else recipe_values.first)(texts, _conversion(rule, page))
+
+
+def _texts(rule: FieldRule, page: Page, scope: Scope) -> Iterable[str]:
+    if rule.json_ld:
+        return recipe_values.in_json_ld(page, rule.json_ld)
+    matches = scope.css(rule.css) if rule.css else scope.xpath(rule.xpath)
+    if rule.url:
+        return recipe_values.targets(matches)
+    return matches.getall() if rule.type == "html" else recipe_values.texts(matches)
 
 
 def _conversion(rule: FieldRule, page: Page) -> Callable[[str], Any]:
@@ -153,6 +163,19 @@ def _conversion(rule: FieldRule, page: Page) -> Callable[[str], Any]:
     if rule.type == "number":
         return lambda text: recipe_values.number(text, rule.decimal)
     return str if rule.type == "html" else recipe_values.clean
+
+
+def _check_keys(table: dict[str, Any], file: Path) -> None:
+    """With the valid keys and values, which the errors of `msgspec.convert` do not name."""
+    recipe_keys.check("the recipe", table, Recipe.__struct_fields__, file)
+    recipe_keys.check("listing", table.get("listing"), Listing.__struct_fields__, file)
+    recipe_keys.check("[spider]", table.get("spider"), list(signature(Spider).parameters)[1:], file)
+    fields = table.get("fields")
+    types = get_type_hints(FieldRule)
+    for name, rule in fields.items() if isinstance(fields, dict) else ():
+        recipe_keys.check(f"fields.{name}", rule, FieldRule.__struct_fields__, file)
+        for key in ("type", "decimal"):
+            recipe_keys.check_value(f"fields.{name}.{key}", rule, key, get_args(types[key]), file)
 
 
 def _check(recipe: Recipe, file: Path) -> None:
@@ -221,5 +244,8 @@ def _numbered(url: str) -> Iterator[str]:
     first, last = int(found[1]), int(found[2])
     if not first <= last < first + MOST_NUMBERED:
         raise SpiderRefused(f"{found[0]} in start is not a range of up to {MOST_NUMBERED:,}", hint="Write {1..20}.")
+    # As in the shell: with a zero before one of them, all are as wide as the wider one.
+    padded = any(written.startswith("0") and written != "0" for written in found.groups())
+    width = max(map(len, found.groups())) if padded else 0
     for number in range(first, last + 1):
-        yield f"{url[: found.start()]}{number}{url[found.end() :]}"
+        yield f"{url[: found.start()]}{number:0{width}}{url[found.end() :]}"

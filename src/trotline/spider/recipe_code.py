@@ -9,16 +9,26 @@ from trotline.spider import recipe_values as values
 from trotline.spider.recipe import FieldRule, Recipe
 
 _NEWLINE = "\n"
-_TAKEN = frozenset(
-    ("page", "Page", "Spider", "re", "listing", "clean", "first", "every", "found", "number", "link_on", "in_json_ld")
+_HELPERS: tuple[Callable[..., Any], ...] = (
+    values.with_digit,
+    values.number,
+    values.found,
+    values.texts,
+    values.targets,
+    values.link_on,
+    values.in_json_ld,
+    values.first,
+    values.every,
 )
+_WITH_PATTERNS = (values.number, values.found)
+_TAKEN = frozenset(("page", "Page", "Spider", "re", "listing", "clean", *(one.__name__ for one in _HELPERS)))
 
 
 def code_of(recipe: Recipe, name: str, variable: str) -> str:
     """Its source. Everything of the recipe is in it as literals."""
     routes = list(_routes(recipe, variable))
     helpers = _helpers(_NEWLINE.join(routes))
-    imports = ["import re"] if values.number in helpers or values.found in helpers else []
+    imports = ["import re"] if any(one in helpers for one in _WITH_PATTERNS) else []
     imports += ["from collections.abc import Callable, Iterable", "from typing import Any", ""]
     arguments = "".join(f", {key}={value!r}" for key, value in recipe.spider.items())
     head = [f'"""The {name} spider, written from a recipe."""', "", *imports, "from trotline import Page, Spider", ""]
@@ -27,11 +37,8 @@ def code_of(recipe: Recipe, name: str, variable: str) -> str:
 
 
 def _helpers(code: str) -> list[Callable[..., Any]]:
-    """The functions that the code calls; the last three are called by one another."""
-    known = (values.number, values.found, values.link_on, values.in_json_ld, values.first, values.every)
-    used: list[Callable[..., Any]] = [
-        one for one in known if f"{one.__name__}(" in code or f", {one.__name__})" in code
-    ]
+    """The functions that the code calls, after the one that others take by default."""
+    used = [one for one in _HELPERS if f"{one.__name__}(" in code or f", {one.__name__})" in code]
     return [values.clean, *used]
 
 
@@ -62,15 +69,22 @@ def _record(recipe: Recipe, scope: str, indent: str) -> Iterator[str]:
 def _expression(rule: FieldRule, scope: str) -> str:
     if rule.const is not None:
         return repr(rule.const)
-    if rule.json_ld:
-        texts = f"in_json_ld(page, {_quoted(rule.json_ld)})"
-    else:
-        query = f"css({_quoted(rule.css)})" if rule.css else f"xpath({_quoted(rule.xpath)})"
-        texts = f"{scope}.{query}.getall()"
+    texts = _texts(rule, scope)
     if rule.re:
         texts = f"found({rule.re!r}, {texts})"
+    if rule.type == "number" and not rule.url and not rule.all:
+        return f"number(first({texts}, with_digit){'' if rule.decimal == '.' else f', {_quoted(rule.decimal)}'})"
     convert = _conversion(rule)
     return f"{'every' if rule.all else 'first'}({texts}{f', {convert}' if convert else ''})"
+
+
+def _texts(rule: FieldRule, scope: str) -> str:
+    if rule.json_ld:
+        return f"in_json_ld(page, {_quoted(rule.json_ld)})"
+    matches = f"{scope}.css({_quoted(rule.css)})" if rule.css else f"{scope}.xpath({_quoted(rule.xpath)})"
+    if rule.url:
+        return f"targets({matches})"
+    return f"{matches}.getall()" if rule.type == "html" else f"texts({matches})"
 
 
 def _conversion(rule: FieldRule) -> str:

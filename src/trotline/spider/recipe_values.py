@@ -28,15 +28,39 @@ def found(pattern: str, texts: Iterable[str]) -> Iterable[str]:
     return (match[1] if match.groups() else match[0] for match in matches if match)
 
 
-def number(text: str, decimal: str = ".") -> float | int | None:
-    """The first number in a text: "€1,234.50" is 1234.5; with decimal="," "1.234,50 EUR" is the same."""
-    match = re.search(r"-?\d[\d., '\u00a0\u202f]*", text)
-    if match is None:
+def texts(matches: Iterable[Any]) -> list[str]:
+    """The text of each match: of an element, all that is inside it."""
+    return [match.text for match in matches]
+
+
+def targets(matches: Iterable[Any]) -> list[str]:
+    """The links of the matches: `href` or `src` of an element; a text or the value of an attribute as it is."""
+    found = (
+        match.attr("href") or match.attr("src") if match.tag and match.get() == match.html else match.get()
+        for match in matches
+    )
+    return [link for link in found if link]
+
+
+def with_digit(text: str) -> str | None:
+    """The text, if there is a digit in it."""
+    return text if any(letter.isdecimal() for letter in text) else None
+
+
+def number(text: str | None, decimal: str = ".") -> float | int | None:
+    """The only number in a text: "€1,234.50" is 1234.5; with decimal="," "1.234,50 EUR" is the same.
+
+    None if there are several, or one that is not written so: "38 40", "1.2.3", "4,99" (which needs decimal=",").
+    """
+    runs = re.findall(r"((?<!\w)[-−–])?((?:(?<![\w.,])[.,])?\d[\d., '’\u00a0\u202f]*)", text or "")
+    if len(runs) != 1:
         return None
-    whole, point, rest = match[0].rstrip("., '\u00a0\u202f").rpartition(decimal)
-    if not point:
-        whole, rest = rest, ""
-    digits, fraction = re.sub(r"[^\d-]", "", whole) or "0", re.sub(r"\D", "", rest)
+    minus, written = runs[0]
+    whole, point, fraction = written.rstrip("., '’\u00a0\u202f").partition(decimal)
+    groups = re.fullmatch(r"\d*|(?!0)\d{1,3}([., '’\u00a0\u202f])\d{3}(?:\1\d{3})*", whole)
+    if groups is None or (point and not fraction.isdecimal()) or len(written) > 100:
+        return None
+    digits = ("-" if minus else "") + (re.sub(r"\D", "", whole) or "0")
     return float(f"{digits}.{fraction}") if fraction else int(digits)
 
 

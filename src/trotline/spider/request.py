@@ -12,7 +12,7 @@ import msgspec
 
 from trotline.model.task import Task
 from trotline.rules.session_pinning import name_of
-from trotline.rules.task_fields import body, checked, headers, shown
+from trotline.rules.task_fields import InvalidValue, body, checked, headers, shown
 
 
 class RequestHeaders(MutableMapping[str, str]):
@@ -29,6 +29,11 @@ class RequestHeaders(MutableMapping[str, str]):
     def __setitem__(self, name: str, value: str) -> None:
         if not isinstance(name, str) or not isinstance(value, str):
             raise TypeError(f"the header {shown(name)} is not text; a Secret needs .reveal()")
+        try:
+            # Here, and not only before it is sent: the error names the hook's line.
+            headers([(name, value)])
+        except InvalidValue as error:
+            raise InvalidValue(f"a header of a request cannot be this one; give {error}") from None
         self._values[name.lower()] = (name, value)
 
     def __delitem__(self, name: str) -> None:

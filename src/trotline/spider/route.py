@@ -30,6 +30,7 @@ class Route:
     __slots__ = (
         "_given",
         "archive",
+        "buries_dropped",
         "client",
         "conditional",
         "handler",
@@ -81,6 +82,8 @@ class Route:
         """Headers and cookies of the route's own; None: those of the spider."""
         self.archive = spider.archive if archive is None else archive
         """Which of its pages are archived."""
+        self.buries_dropped = False
+        """True: pages that are dropped (robots.txt, content type) are dead, with their URL, and not only counted."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""

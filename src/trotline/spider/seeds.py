@@ -35,6 +35,9 @@ class Sitemap:
     route: str = ""
     """Set by the spider."""
 
+    def __post_init__(self) -> None:
+        _check_sitemap(self)
+
 
 @dataclass(frozen=True, slots=True)
 class RobotsSitemaps:
@@ -45,12 +48,27 @@ class RobotsSitemaps:
     match: str | re.Pattern[str] | None = None
     route: str = ""
 
+    def __post_init__(self) -> None:
+        _check_sitemap(self)
+
 
 @dataclass(frozen=True, slots=True)
 class FileSeeds:
     """One URL or JSON object (`{"url": ..., "job_type": ...}`) per line; `-` reads standard input."""
 
     path: str | PathLike[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | PathLike):
+            raise ValueError(f'FileSeeds: {shown(self.path)} is not a path; write FileSeeds("urls.txt")')
+
+
+def _check_sitemap(seed: "Sitemap | RobotsSitemaps") -> None:
+    name = type(seed).__name__
+    if not isinstance(seed.url, str):
+        raise ValueError(f'{name}: {shown(seed.url)} is not a URL; write {name}("https://shop.example/...")')
+    if seed.match is not None and not isinstance(seed.match, str | re.Pattern):
+        raise ValueError(f'{name}: match is {shown(seed.match)}; give a regular expression, like "/product/"')
 
 
 Seed = str | Task | Sitemap | RobotsSitemaps | FileSeeds

@@ -183,7 +183,8 @@ class ArchiveContract:
             writer = place()
             await writer.write([capture(number) for number in range(start + 1, start + 4)])
             await (writer.close() if start else asyncio.sleep(0))
-        parts = [[page async for page in place().pages(ALL, part, 3)] for part in range(3)]
+        units = await place().units(ALL)
+        parts = [[page async for page in place().pages(ALL, part, 3, units)] for part in range(3)]
         assert sorted(page.entry.id for part in parts for page in part) == [f"{n:032x}" for n in range(1, 13)]
 
     async def test_units_have_everything_and_are_read_alone(self, place: Place) -> None:
@@ -196,7 +197,7 @@ class ArchiveContract:
         units = await place().units(ALL)
         assert len(units) == 2
         for _ in range(2):
-            pages = [page for unit in units async for page in place().pages(ALL, unit=unit)]
+            pages = [page for unit in units async for page in place().pages(ALL, units=[unit])]
             assert sorted(page.entry.id for page in pages) == [f"{n:032x}" for n in range(1, 9)]
             assert {page.answer.body for page in pages} == {body}
             await second.close()

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trotline.commands.look_at_jobs import rejected, state
+from trotline.commands.job_states import rejected, state
 from trotline.config.urls import public
 from trotline.coordinator.outlook import living
 from trotline.model.job import Job, Progress, WorkerView

@@ -22,7 +22,10 @@ MOST_DEFECTS = 20
 
 
 def bytes_of(visit: FinishedVisit) -> int:
-    return sum([len(capture.body) for capture in visit.captures])
+    """That wait to be archived."""
+    if visit.response is None:
+        return sum([len(capture.body) for capture in visit.captures])
+    return visit.response.size + sum([len(artifact.data) for artifact in visit.kept])
 
 
 class Archiver:
@@ -36,10 +39,11 @@ class Archiver:
 
     async def write(self, batch: Sequence[FinishedVisit]) -> list[FinishedVisit]:
         """The batch, with the reason of each visit that could not be archived. ArchiveUnreachable: call it again."""
-        captures = [capture for visit in batch for capture in visit.captures]
-        if not captures:
-            return list(batch)
         try:
+            captured = [visit if visit.response is None else visit.response.captured(visit) for visit in batch]
+            captures = [capture for visit in captured for capture in visit.captures]
+            if not captures:
+                return captured
             await self._archive.write(await self._without_known(captures) if self._once else captures)
         except ArchiveError:
             raise
@@ -52,13 +56,13 @@ class Archiver:
             if self._defects > MOST_DEFECTS:
                 raise
             why = f"not archived: defect: {type(error).__name__}"
-            return [msgspec.structs.replace(batch[0], captures=(), archive=why)]
+            return [msgspec.structs.replace(batch[0], response=None, captures=(), kept=(), archive=why)]
         self._defects = 0
         for capture in captures:
             capture.release()
             if self._kept is not None and capture.kind is CaptureKind.ARTIFACT:
                 self._kept.add(capture.url)
-        return list(batch)
+        return captured
 
     async def _without_known(self, captures: list[Capture]) -> list[Capture]:
         if self._kept is None:

@@ -1,7 +1,7 @@
 """What a visit leaves for the archive: its response and request, redacted, and the files that its handler kept."""
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,26 @@ NO_RESPONSE = "not archived: no response"
 KNOWN = f"not archived: {FROM_ARCHIVE}"
 STORED_FILE = "not archived: a download, which is stored as a file"
 SITEMAP = "not archived: a sitemap"
+_SELDOM = ("key", "chain", "session", "pool", "attempt")
+"""Fields of a task that most tasks do not have."""
+
+
+class Response(NamedTuple):
+    """A response that will be archived. It is captured with the others of its batch: page by page, among everything
+    else that a visit does, the same work takes twice as long."""
+
+    captures: "Captures"
+    asked: Task
+    """As it was sent."""
+    answer: Answer
+    account: str
+
+    @property
+    def size(self) -> int:
+        return len(self.answer.body)
+
+    def captured(self, visit: FinishedVisit) -> FinishedVisit:
+        return self.captures.captured(visit, self)
 
 
 class Captures:
@@ -35,20 +55,30 @@ class Captures:
         self._own = (*redacted_request(request_headers), *secret)
         """Of every request with our own client: redacted once, not for each page."""
 
-    def added(self, visit: FinishedVisit, asked: Task, answer: Answer | Failure, account: str = "") -> FinishedVisit:
-        """The visit with its captures, or with the reason why it has none. `asked`: the task as it was sent."""
-        kept = tuple(self._artifact(visit.lease, number, one) for number, one in enumerate(visit.kept))
+    def left(self, visit: FinishedVisit, asked: Task, answer: Answer | Failure, account: str = "") -> FinishedVisit:
+        """The visit with its response, or with the reason why that is not archived. `asked`: the task as it was
+        sent."""
         if isinstance(answer, Failure):
-            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=NO_RESPONSE)
+            return self._without(visit, NO_RESPONSE)
         if answer.file is not None:
-            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=STORED_FILE)
+            return self._without(visit, STORED_FILE)
         if FROM_ARCHIVE in answer.notes:
-            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=KNOWN)
+            return self._without(visit, KNOWN)
         task = visit.lease.task
         if why := self._choice(task).why_not(visit.verdict, task.fingerprint):
-            return msgspec.structs.replace(visit, captures=kept, kept=(), archive=why)
-        capture = self._response(visit, asked, answer, account)
-        return msgspec.structs.replace(visit, captures=(capture, *kept), kept=(), archive=capture.id)
+            return self._without(visit, why)
+        return msgspec.structs.replace(visit, response=Response(self, asked, answer, account))
+
+    def captured(self, visit: FinishedVisit, response: Response) -> FinishedVisit:
+        capture = self._response(visit, response.asked, response.answer, response.account)
+        kept = self._artifacts(visit) if visit.kept else ()
+        return msgspec.structs.replace(visit, response=None, captures=(capture, *kept), kept=(), archive=capture.id)
+
+    def _without(self, visit: FinishedVisit, why: str) -> FinishedVisit:
+        return msgspec.structs.replace(visit, captures=self._artifacts(visit), kept=(), archive=why)
+
+    def _artifacts(self, visit: FinishedVisit) -> tuple[Capture, ...]:
+        return tuple(self._artifact(visit.lease, number, one) for number, one in enumerate(visit.kept))
 
     def _choice(self, task: Task) -> ArchiveChoice:
         route = self._spider.routes.get(task.route)
@@ -108,16 +138,17 @@ def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
         "method": task.method,
         "lane": task.lane,
         "parent": redaction.parent(task.parent),
-        "meta": _redacted(task.meta) if task.meta else {},
-        "key": task.key,
-        "chain": task.chain,
-        "session": task.session,
-        "pool": task.pool,
-        "account": account,
-        "attempt": task.attempt,
-        "request_body": len(task.body),
     }
-    return {name: value for name, value in about.items() if value}
+    if task.meta:
+        about["meta"] = _redacted(task.meta)
+    if task.body:
+        about["request_body"] = len(task.body)
+    if account:
+        about["account"] = account
+    for name in _SELDOM:
+        if value := getattr(task, name):
+            about[name] = value
+    return about
 
 
 def _redacted(value: Any) -> Any:

@@ -41,6 +41,7 @@ from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
+from trotline.worker.archive_wait import ArchiveWait
 from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
@@ -80,6 +81,7 @@ class Committer:
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._archiver = None if parts.archive is None else Archiver(parts.archive, once=parts.keep_once)
         self._archiving = False
+        self._archive_wait = ArchiveWait(lambda: parts.meter.now())
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self._named = set[str]()
@@ -99,7 +101,7 @@ class Committer:
             self._enough.set()
         if len(self._waiting) >= self._policy.backlog:
             self.room.clear()
-        if visit.captures:
+        if visit.response is not None or visit.captures:
             self._bytes += bytes_of(visit)
             if self._bytes >= self._most_bytes // 4:
                 self._enough.set()
@@ -108,9 +110,11 @@ class Committer:
 
     @property
     def held_back(self) -> str:
-        """Why leasing stopped, for the progress line; empty if it did not."""
+        """Why leasing stopped, or why finished visits are not settled, for the progress line; empty if they are."""
         if self.error:
             return self.error
+        if (self._archiving or self._waiting) and (slow := self._archive_wait.text()):
+            return slow
         if not self.room.is_set():
             what = "archive" if self._archiving else "sink"
             return f"{what} is slow: {len(self._waiting)} visits wait to be stored"
@@ -164,6 +168,7 @@ class Committer:
         began = meter.now()
         if self._archiver is not None:
             batch = await self._archive(self._archiver, batch)
+        archived_at = meter.now()
         stored = batch if self._parts.joint is not None else await self._stored(batch)
         stored_at = meter.now()
         for visit in stored:
@@ -171,7 +176,8 @@ class Committer:
                 self._parts.coverage.add(visit.records)
         await self._settle(await self._handed_over(stored))
         ended = meter.now()
-        meter.store += stored_at - began
+        meter.archive += archived_at - began
+        meter.store += stored_at - archived_at
         meter.settle += ended - stored_at
         meter.committed(ended - began)
         if self._parts.tracer is not None:
@@ -187,7 +193,8 @@ class Committer:
         try:
             while True:
                 try:
-                    batch = await archiver.write(batch)
+                    with self._archive_wait.one():
+                        batch = await archiver.write(batch)
                 except ArchiveUnreachable as error:
                     wait = await self._wait_for("archive", error, wait)
                 else:

@@ -4,7 +4,7 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -65,6 +65,15 @@ LONGEST_TRACEBACK = 8_000
 """Characters of a traceback in the graveyard; the last ones are kept."""
 
 
+class Response(Protocol):
+    """A response that will be archived; see `captures`."""
+
+    @property
+    def size(self) -> int: ...
+
+    def captured(self, visit: "FinishedVisit") -> "FinishedVisit": ...
+
+
 class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     """A lease with its outcome, and everything to be stored and admitted for it."""
 
@@ -87,12 +96,14 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     request: Request = _NOT_SENT
     member: MemberResult = MemberResult.UNUSED
     """The result for the lease's member of a proxy pool."""
+    response: Response | None = None
+    """For the archive; `captures` has it when its batch is about to be written."""
     captures: tuple[Capture, ...] = ()
     """For the archive: its response, and what the handler kept."""
     archive: str = ""
     """The id of its response in the archive, or why it is not there."""
     kept: tuple[Artifact, ...] = ()
-    """What the handler kept (`page.keep`); `captures` has it when the visit is finished."""
+    """What the handler kept (`page.keep`); in the end `captures` has it."""
     lift: tuple[int, ...] = ()
     """Members that were banned for this page: it was not their fault."""
 
@@ -175,6 +186,13 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             lift=self.lift,
             examples=self._examples(named) if self.links.examples or isinstance(self.outcome, Bury | Retry) else {},
         )
+
+    def dead_if_dropped(self) -> "FinishedVisit":
+        """The visit with a graveyard entry in place of a counted reason. The rows of an unchanged page are good."""
+        outcome = self.outcome
+        if not isinstance(outcome, Done) or not outcome.why or outcome.why.startswith(Kind.UNCHANGED):
+            return self
+        return msgspec.structs.replace(self, outcome=Bury(why=outcome.why))
 
     def kept_for(self, spider: str) -> "FinishedVisit":
         """The visit as a graveyard entry: its tasks for a spider without a job would be lost. Revived, the page is

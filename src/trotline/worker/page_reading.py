@@ -29,7 +29,7 @@ from trotline.worker.async_handlers import in_time
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import HANDLER, FinishedVisit, failed_visit
 from trotline.worker.hand_over import hand_over
-from trotline.worker.marked import Marked
+from trotline.worker.mark_parsing import Marked
 from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
 

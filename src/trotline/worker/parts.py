@@ -22,7 +22,7 @@ from trotline.ports.ways import Ways
 from trotline.spider.spider import Spider
 from trotline.worker.coverage_count import CoverageCount
 from trotline.worker.field_stats import FieldStats
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.work_meter import WorkMeter
 
 

@@ -25,7 +25,7 @@ from trotline.ports.frontier import BEAT, Frontier
 from trotline.rules import kill_reasons
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.awake_clock import AwakeClock
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 
 log = logging.getLogger("trotline.supervisor")
 
@@ -270,6 +270,9 @@ class Supervisor:
     async def _beat_for(self, child: Child) -> None:
         try:
             await self._frontier.beat(child.name, self._about(child))
+        except FrontierGone:
+            # An operator forgot the job. The child ends by itself, and its command says so.
+            return
         except FrontierError as error:
             self._outage.report(error.what)
         else:

@@ -28,7 +28,7 @@ from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
-from trotline.worker.marked import RobotsMarked
+from trotline.worker.mark_parsing import RobotsMarked
 from trotline.worker.page_reading import PageReading
 from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
@@ -145,7 +145,7 @@ class Visitor:
             visit = msgspec.structs.replace(visit, request=request)
         if self._captures is None:
             return visit
-        return self._captures.added(visit, asked, answer, account.account.name if account else "")
+        return self._captures.left(visit, asked, answer, account.account.name if account else "")
 
     async def _before_request(self, lease: Lease, task: Task) -> Task | FinishedVisit:
         """What is sent, after the hooks of the spider. The task of the lease stays: it is what is stored."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from trotline.model.time import Seconds
 from trotline.model.visit_row import VisitRow
 from trotline.rules import redaction
+from trotline.rules.log_lines import TRACEBACK
 from trotline.worker.finished_visit import FinishedVisit
 
 log = logging.getLogger("trotline.commit")
@@ -42,7 +43,7 @@ class VisitLog:
             self._errors[row.why] = logged_at, pages + 1
             return
         self._errors[row.why] = self._now(), 0
-        facts = {"url": row.url, "route": row.route, "pages": pages + 1, "error": redaction.text(detail)}
+        facts = {"url": row.url, "route": row.route, "pages": pages + 1, TRACEBACK: redaction.text(detail)}
         log.info("handler.failed %s %s", row.url, row.why, extra={"fields": facts})
 
 

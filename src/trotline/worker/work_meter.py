@@ -48,6 +48,7 @@ class WorkMeter:
         self._done = self._failed = self._handler_errors = 0
         self._visits: Counter[str] = Counter()
         self._fetch, self._parse, self._commit = TimingMeter(), TimingMeter(), TimingMeter()
+        self.archive: Seconds = 0.0
         self.store: Seconds = 0.0
         self.settle: Seconds = 0.0
         self._idle = dict.fromkeys(("start", "no_lease", "frontier", "sink"), 0.0)
@@ -136,6 +137,7 @@ class WorkMeter:
             fetch=self._fetch.timing(),
             parse=self._parse.timing(),
             commit=self._commit.timing(),
+            archive=self.archive,
             store=self.store,
             settle=self.settle,
             slots=SlotSeconds(busy=self._busy_so_far(now), **self._idle),

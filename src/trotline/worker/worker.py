@@ -27,9 +27,9 @@ from trotline.worker.finished_visit import (
     buried_for_defect,
     returned,
 )
-from trotline.worker.last_failure import RetryStatus
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.retry_status import RetryStatus
 from trotline.worker.start_queue import StartQueue
 from trotline.worker.visit import Visitor
 
@@ -50,6 +50,11 @@ HOLDS_NONE_EVERY: Seconds = 120.0
 AHEAD: Seconds = 0.1
 """Prefetch: leases are requested this long before slots become free."""
 
+LEAST_TO_STORE: Seconds = 3.0
+"""After a stop, for results of visits that took the whole grace time;"""
+LEAVE_WITHIN: Seconds = 1.5
+"""then for the return of leases. Together less than the 5 s after which the supervisor kills the process."""
+
 
 class Worker:
     """Visits pages of one job until it is finished, `stop` is called, or `max_pages` is reached."""
@@ -60,6 +65,7 @@ class Worker:
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts, name)
+        self._routes_that_bury = frozenset(one.name for one in spider.routes.values() if one.buries_dropped)
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0
@@ -68,6 +74,7 @@ class Worker:
         """Were there any in the last list?"""
         self._committer = Committer(name, parts, policy, self._held)
         self._stopping = asyncio.Event()
+        self._stopped_at: Seconds = 0.0
         self._slot_free = asyncio.Event()
         self._busy = 0
         self._leased = 0
@@ -111,6 +118,8 @@ class Worker:
 
     def stop(self) -> None:
         """Graceful shutdown: stop leasing, finish visits in flight within the grace time, return the other leases."""
+        if not self.stopping:
+            self._stopped_at = asyncio.get_running_loop().time()
         self._stopping.set()
 
     async def run(self) -> None:
@@ -142,12 +151,27 @@ class Worker:
             await self._finish()
             await _end(helpers)
             self._committer.close()
-            await committing
+            await self._store_the_rest(committing)
         finally:
             await _end([*helpers, committing])
         # If the server is unreachable, it returns our leases when our heartbeat stops.
-        with contextlib.suppress(FrontierUnreachable):
-            await self._parts.frontier.leave(self.name)
+        with contextlib.suppress(FrontierUnreachable, TimeoutError):
+            async with asyncio.timeout(LEAVE_WITHIN if self.stopping else None):
+                await self._parts.frontier.leave(self.name)
+
+    async def _store_the_rest(self, committing: "asyncio.Task[None]") -> None:
+        """After a stop not longer than the grace time: a sink or a frontier that is unreachable may stay so for hours.
+        What is not settled then is visited again."""
+        waiting = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([committing, waiting], return_when=asyncio.FIRST_COMPLETED)
+        await _end([waiting])
+        if not committing.done():
+            left = self._stopped_at + self._policy.grace - asyncio.get_running_loop().time()
+            await asyncio.wait([committing], timeout=max(LEAST_TO_STORE, left))
+        if committing.done():
+            committing.result()
+        else:
+            log.warning("stopped.unstored %s", self._committer.error, extra={"event": "stopped.unstored"})
 
     async def _stop_feeding(self, feeding: "asyncio.Task[None]") -> None:
         await self._stopping.wait()
@@ -305,6 +329,8 @@ class Worker:
                     visit = returned(lease, MISSED_START)
                 else:
                     visit = await self._visit(lease)
+                if lease.task.route in self._routes_that_bury:
+                    visit = visit.dead_if_dropped()
                 self._retry_status.note(visit, clock())
                 self._committer.add(visit)
                 if visit.feedback is not None and visit.feedback.kind is Kind.THROTTLED:

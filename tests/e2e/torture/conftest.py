@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.e2e.torture.browser_differences import DIFFERENCES
 
-from trotline.adapters.browser.fetcher import BrowserWays
+from trotline.adapters.browser_like.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits

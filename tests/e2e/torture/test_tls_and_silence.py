@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.e2e.torture.conftest import FAST, Seen
 
-from trotline.adapters.browser.fetcher import BrowserWays
+from trotline.adapters.browser_like.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.errors import SpiderRefused
 from trotline.model.answer import Answer, Failure, FailureKind

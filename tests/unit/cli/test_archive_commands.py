@@ -145,3 +145,11 @@ def test_a_reparse_of_a_job_or_route_without_pages_is_refused_with_those_there_a
     assert "spider 'shop' has no route 'nothing'" in trotline(*words, "--route", "nothing", code=2).err
     assert not (tmp_path / "rows.db").exists()
     assert "pages     40 parsed of 40" in trotline(*words, "--job", "shop-1", "--route", "product").out
+
+
+@pytest.mark.parametrize("words", [("--headers", "--out", "page.html"), ("--json", "--out", "page.html")])
+def test_two_forms_of_one_page_are_refused(tmp_path, trotline, words):
+    """The file would not be written, and nothing would say so."""
+    said = trotline("archive", "get", "https://shop.example/p/1", *words, code=2)
+    assert "both say what is shown: give one of them" in said.err
+    assert not (tmp_path / "page.html").exists()

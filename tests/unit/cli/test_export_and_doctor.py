@@ -1,13 +1,20 @@
 """`export` and `doctor` say what they found, and what to do next."""
 
+import asyncio
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.unit.cli.conftest import SPIDER, Call
+from trotline.adapters.sqlite.sink import SqliteSink
+from trotline.cli import doctor_stores
+from trotline.model.record import Record
+from trotline.model.visit_row import VisitRow
+from trotline.testing.ledger_contract import line
+from trotline.testing.sink_contract import product
 
 
 def test_export_without_records_says_where_it_looked(call: Call):
@@ -45,6 +52,90 @@ def test_export_needs_a_form_it_knows(call: Call):
     code, _, err = call("export", "shop", "rows.xls")
     assert code == 2
     assert ".jsonl, .csv or .parquet" in err
+
+
+def stored(path: str, job: str, *records: Record, visits: Sequence[VisitRow] = ()) -> None:
+    async def write() -> None:
+        sink = SqliteSink(Path(path), job=job)
+        await sink.write(list(records), visits)
+        await sink.close()
+
+    asyncio.run(write())
+
+
+def exported(call: Call, *words: str) -> list[str]:
+    code, out, err = call("export", *words)
+    assert code == 0, err
+    return out.splitlines()
+
+
+def test_export_of_one_of_several_spiders_in_a_sink_is_refused(call: Call):
+    stored("both.db", "shop-1", product("T1"))
+    stored("both.db", "news-1", product("N1", site="news"))
+    code, out, err = call("export", "shop", "--sink", "both.db")
+    assert (code, out) == (2, "")
+    assert "several spiders have stored records in both.db (news, shop)" in err
+    assert "--all-spiders" in err
+    assert len(exported(call, "shop", "--sink", "both.db", "--all-spiders")) == 2
+
+
+def test_export_knows_spiders_by_their_visits_too(call: Call):
+    """An `App` stores rows without the name of a job."""
+    stored("both.db", "", product("T1"), visits=[line(1, job="shop-1"), line(2, job="shop-1"), line(3, job="news-1")])
+    code, _, err = call("export", "shop", "--sink", "both.db")
+    assert code == 2
+    assert "several spiders have stored records in both.db (news, shop)" in err
+
+
+def test_export_of_a_spider_that_stored_nothing_names_those_that_did(call: Call):
+    stored("rows.db", "my-shop-12", product("T1"))
+    code, out, err = call("export", "shpo", "--sink", "rows.db")
+    assert (code, out) == (2, "")
+    assert "spider 'shpo' has stored nothing in rows.db" in err
+    assert "Those that have: my-shop" in err
+    assert len(exported(call, "my-shop", "--sink", "rows.db")) == 1
+
+
+def test_export_of_a_job_of_the_sink_that_no_frontier_knows_asks_for_it(call: Call):
+    """Without the time of the job it wrote the records of all jobs."""
+    stored("rows.db", "shop-1", product("T1"))
+    code, out, err = call("export", "shop-1", "--sink", "rows.db")
+    assert (code, out) == (2, "")
+    assert "--frontier URL" in err and "trotline export shop" in err
+
+
+def test_export_of_rows_without_a_job_takes_any_name(call: Call):
+    """Those of `trotline.run` and of a reparse."""
+    stored("rows.db", "", product("T1"))
+    assert len(exported(call, "shop", "--sink", "rows.db")) == 1
+
+
+@pytest.mark.parametrize("choice", [("--kind", "nope"), ("--site", "nope")])
+def test_export_of_a_kind_or_site_that_is_not_there_keeps_the_file(call: Call, choice: tuple[str, str]):
+    stored("shop.db", "shop-1", product("T1"))
+    for file in ("x.csv", "x.jsonl"):
+        Path(file).write_text("good\n")
+        code, _, err = call("export", "shop", file, "--replace", *choice)
+        assert code == 2
+        assert f"there is no record of {choice[0][2:]} 'nope'" in err
+        assert "product (1)" in err
+        assert Path(file).read_text() == "good\n"
+
+
+def test_a_table_of_several_kinds_is_refused_and_lines_are_warned_about(call: Call):
+    stored("shop.db", "shop-1", product("T1"), product("R1", kind="review"))
+    Path("x.csv").write_text("good\n")
+    code, _, err = call("export", "shop", "x.csv", "--replace")
+    assert code == 2
+    assert "several kinds ('product', 'review')" in err
+    assert "--kind product" in err and "--envelope" in err
+    assert Path("x.csv").read_text() == "good\n"
+    assert call("export", "shop", "x.csv", "--replace", "--kind", "review")[0] == 0
+    assert call("export", "shop", "x.csv", "--replace", "--envelope") == (0, "2 records in x.csv\n", "")
+    assert "_kind" in Path("x.csv").read_text()
+    code, out, err = call("export", "shop")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "warning: the lines are of several kinds (product, review)" in err
 
 
 def test_doctor_asks_the_archive_that_is_set(call: Call, monkeypatch: pytest.MonkeyPatch):
@@ -125,3 +216,11 @@ def test_doctor_is_not_ready_where_the_disk_of_a_place_is_full(call: Call, full_
     assert code == 2
     assert f" free at {full_disk}\n" in out and "Free some space before a run." in out
     assert out.endswith("1 thing to put right first: disk.\n")
+
+
+def test_doctor_names_both_servers_of_a_frontier_with_a_broker():
+    url = "amqp://127.0.0.1:9/?books=postgresql%3A%2F%2F127.0.0.1%3A9%2Fx"
+
+    found = list(doctor_stores.stores(url, "", "", ""))
+
+    assert [(check.what, check.state) for check in found] == [("books", "fail"), ("broker", "fail")]

@@ -34,6 +34,13 @@ def test_a_job_that_has_not_ended_is_forgotten_only_by_force(call: Call, job: st
     assert job not in call("jobs")[1]
 
 
+def test_a_limit_that_would_not_limit_what_is_forgotten_is_refused(call: Call, job: str) -> None:
+    asyncio.run(end(job))
+    code, _, said = call("jobs", "--forget", "--older-than", "0s", "--limit", "1")
+    assert (code, "--limit has no effect on --forget" in said) == (2, True)
+    assert job in call("jobs")[1]
+
+
 def test_a_cancelled_job_is_forgotten_by_name(call: Call, job: str) -> None:
     asyncio.run(end(job))
     code, said, _ = call("jobs", "--forget", job, "--json")

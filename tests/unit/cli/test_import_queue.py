@@ -22,3 +22,8 @@ def test_a_crawl_of_which_nothing_was_moved_is_not_continued() -> None:
     assert "scrapy crawl" not in nothing
     assert "scrapy crawl shop" in "\n".join(_lines(Imported("shop-1", new=1, refused=refused), "shop"))
     assert "scrapy crawl shop" in "\n".join(_lines(Imported("shop-1"), "shop"))
+
+
+def test_an_import_into_a_new_job_after_one_that_has_ended_says_so() -> None:
+    said = "\n".join(_lines(Imported("shop-2", ended="shop-1", new=1), "shop"))
+    assert "shop-1 had ended, and shop-2 is a new job" in said

@@ -33,6 +33,14 @@ async def test_a_name_that_is_none_is_answered_with_some_that_are(tmp_path: Path
     assert "spider-019 and 5 more" in str(refused.value.hint)
 
 
+async def test_several_spiders_are_answered_with_how_to_name_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        await find(await spiders(tmp_path, 2), None, usage="Write: trotline trace URL SPIDER")
+
+    assert str(refused.value.hint).startswith("Give one of: spider-000, spider-001")
+    assert str(refused.value.hint).endswith("Write: trotline trace URL SPIDER")
+
+
 async def test_a_name_that_is_almost_one_is_answered_with_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         await find(await spiders(tmp_path, 3), "spidr-002")

@@ -10,8 +10,8 @@ from trotline.cli.jobs import facts, outlook, table
 from trotline.cli.status import Look
 from trotline.cli.summary import summarise
 from trotline.cli.workers_view import crew_table, remark
-from trotline.commands.look_at_jobs import state
-from trotline.commands.report import Report
+from trotline.commands.job_states import state
+from trotline.commands.run_report import Report
 from trotline.coordinator.outlook import of_series
 from trotline.model.job import Job, Progress, State, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown

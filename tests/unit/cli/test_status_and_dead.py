@@ -127,12 +127,15 @@ def test_a_pool_that_cannot_be_checked_is_noted(call: Call, job: str):
     ("words", "said"),
     [
         (("--pool", "isp"), "with --revive"),
-        (("--revive", "--export", "x", "--pool", "isp"), "with --revive"),
+        (("--revive", "--export", "x", "--pool", "isp"), "two commands"),
+        (("--revive", "--export", "x"), "two commands"),
+        (("--revive", "--limit", "5"), "--limit is for the list"),
+        (("--export", "x", "--limit", "5"), "--limit is for the list"),
         (("--revive", "--pool", "@buyers"), "pool of accounts"),
         (("--revive", "--pool", "a b"), "not the name of a proxy pool"),
     ],
 )
-def test_a_pool_without_effect_or_meaning_is_refused(call: Call, job: str, words: tuple[str, ...], said: str):
+def test_an_option_without_effect_or_meaning_is_refused(call: Call, job: str, words: tuple[str, ...], said: str):
     code, _, err = call("dead", "shop", *words)
 
     assert code == 2

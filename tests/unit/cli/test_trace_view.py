@@ -8,6 +8,7 @@ from trotline.cli.text import json_line
 from trotline.cli.trace_view import Where, lines
 from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, TaskStatus
+from trotline.model.queue_job import SCRAPY
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 from trotline.rules.url_history import Facts, Identity
@@ -354,3 +355,12 @@ def test_a_task_of_scrapy_has_no_route_and_none_is_named():
     there = TaskStatus(state="ended")
     said = told(identities=(Identity(route="", fingerprint=7, whereabouts=there),), has_ledger=False)
     assert "job shop-3, id 0000000000000007" in said
+
+
+def test_a_page_of_scrapy_that_is_not_found_may_have_been_visited():
+    """A request with dont_filter has an identity that its URL does not give."""
+    job = msgspec.structs.replace(JOB, rules=LaneRules(source=SCRAPY))
+    said = told(where=Where(job=job, sink="sqlite:shop.db"), has_ledger=False)
+    assert "cannot tell" in said
+    assert "dont_filter" in said
+    assert "never seen" not in said

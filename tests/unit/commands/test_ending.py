@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.commands.report import Ending, ending_of
+from trotline.commands.run_report import Ending, ending_of
 from trotline.model.job import LaneRules, Progress, State
 
 

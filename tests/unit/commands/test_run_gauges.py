@@ -1,7 +1,7 @@
 """`run --metrics` shows what the coordinator shows of a job."""
 
 from tests.unit.rules.advice_figures import crew, lane, progress, summary
-from trotline.commands.metrics import RunGauges
+from trotline.commands.serve_metrics import RunGauges
 from trotline.coordinator.observer import Observation
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.metric_boards import JobBoard

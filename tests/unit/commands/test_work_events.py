@@ -13,7 +13,7 @@ from trotline.cli.work import _Printer
 from trotline.commands import work as commands
 from trotline.commands.fleet import FleetPlan
 from trotline.commands.join_job import Found
-from trotline.commands.work import What, WorkEvent, WorkOutput, WorkPlan
+from trotline.commands.work_events import What, WorkEvent, WorkOutput, WorkPlan
 from trotline.config import logs
 from trotline.config.settings import Settings
 from trotline.errors import FrontierUnreachable, SinkUnreachable

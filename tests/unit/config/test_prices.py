@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from trotline.config.prices import read_prices
-from trotline.config.settings import bandwidth
+from trotline.config.setting_types import bandwidth
 from trotline.errors import SettingsError
 
 GOOD = """

@@ -264,6 +264,18 @@ def test_a_new_password_needs_no_new_registration(write: Write) -> None:
     assert (way.user, way.password) == ("anna", "two")
 
 
+def test_a_new_password_in_the_file_that_a_pool_refers_to_is_read(write: Write) -> None:
+    secret = write("one-password", "secret")
+    place = write(f'[pools.dc]\nproxies = ["http://10.1.1.1:80"]\nuser = "anna"\npassword = "file:{secret}"\n')
+    book = load(place)
+    [member] = book.pool("dc").members
+    write("two-passwords", "secret")
+    assert book.reload() == []
+    way = book.way("dc", member.id, LANE)
+    assert isinstance(way, Proxy)
+    assert (way.user, way.password) == ("anna", "two-passwords")
+
+
 def test_a_restored_older_file_is_a_newer_version(write: Write, clock: Clock) -> None:
     place = write("http://10.1.1.1:80\n", "list.txt")
     book = load(place, clock=clock)

@@ -12,7 +12,7 @@ import pytest
 from trotline.cli import main as cli
 from trotline.cli import try_page
 from trotline.commands import coordinate, fetch, fleet, lab, push, reparse, run, start, work, write
-from trotline.commands.report import Ending
+from trotline.commands.run_report import Ending
 from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import NAMES

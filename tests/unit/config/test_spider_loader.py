@@ -91,6 +91,14 @@ def test_a_missing_file_in_an_empty_folder_suggests_to_make_one():
     assert "trotline new" in caught.value.hint
 
 
+@pytest.mark.parametrize("typed", ["quotes.tml", "quote.toml", "quotes.tomll"])
+def test_a_typo_in_the_name_of_a_recipe_suggests_the_file(typed: str):
+    Path("quotes.toml").touch()
+    with pytest.raises(SpiderNotFound) as caught:
+        load(typed)
+    assert caught.value.hint == "Did you mean quotes.toml?"
+
+
 def test_a_folder_is_not_a_spider():
     Path("shops.py").mkdir()
     with pytest.raises(SpiderNotFound, match="folder"):

@@ -17,7 +17,7 @@ from trotline.cli.plain_views import Lines
 from trotline.cli.status import Look, portrait
 from trotline.cli.status import facts as status_facts
 from trotline.cli.status import table as status_table
-from trotline.commands.report import Report, Reporter
+from trotline.commands.run_report import Report, Reporter
 from trotline.coordinator.held_back import held_back_by
 from trotline.model.job import Job, LaneRules, Progress, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
@@ -139,6 +139,20 @@ def test_the_status_of_jobs_says_it():
     assert lines[1] == f"held back: {SHOWN}"
     assert "go on by themselves" in lines[2]
     assert status_facts(look())["held_back"] == SHOWN
+
+
+def test_a_broker_that_is_away_holds_back_its_own_tasks_only():
+    lines = portrait(look(held_back="broker is unreachable: cannot reach rabbitmq 127.0.0.1:5672"))
+
+    assert "tasks are in the books are visited meanwhile" in lines[2]
+    assert "by themselves" not in lines[2]
+
+
+def test_a_refused_password_is_no_outage_that_ends_by_itself():
+    lines = portrait(look(held_back="frontier is unreachable: cannot use postgresql://db/x: authentication failed (x)"))
+
+    assert "if the password has changed" in lines[2]
+    assert "by themselves" not in lines[2]
 
 
 def test_what_a_worker_says_cannot_steer_the_terminal():

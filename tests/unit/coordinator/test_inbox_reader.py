@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from trotline.coordinator.inbox_reader import LOOK_EVERY, MOST_NAMED, OTHERS, InboxCounts, InboxReader
+from trotline.coordinator.inbox_reader import LOOK_EVERY, InboxCounts, InboxReader
 from trotline.errors import FrontierGone, FrontierUnreachable
 from trotline.frontier.gate import Gate
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
@@ -14,6 +14,7 @@ from trotline.model.lease import Admission
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.task_json import LARGEST
+from trotline.rules.counted_reasons import MOST_NAMED, OTHERS
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import UrlRules

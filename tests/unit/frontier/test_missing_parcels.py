@@ -7,8 +7,9 @@ import pytest
 
 from tests.unit.frontier.memory_broker import MemoryBroker
 from trotline.frontier import missing_parcels
+from trotline.frontier.broker_silence import BrokerSilence
 from trotline.frontier.missing_parcels import MissingParcels
-from trotline.ports.books import ShelfView, Shelves
+from trotline.ports.broker_books import ShelfView, Shelves
 
 
 class CountingBooks:
@@ -112,6 +113,35 @@ async def test_a_broker_that_does_not_answer_delays_a_view_once_and_for_a_bounde
         while (await missing.look()).unreachable:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
     await missing.close()
+
+
+async def test_a_broker_that_does_not_answer_delays_the_views_of_all_its_jobs_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(missing_parcels, "PATIENCE", 0.05)
+
+    class Silent(MemoryBroker):
+        asked = 0
+
+        async def depth(self, shelves: object) -> dict[str, int]:
+            Silent.asked += 1
+            await asyncio.Event().wait()
+            return {}
+
+    silence = BrokerSilence()
+    first, *others = (MissingParcels(CountingBooks(a=1), Silent(), silence) for _ in range(30))  # type: ignore[arg-type]
+    said = (await first.look()).unreachable
+    monkeypatch.setattr(missing_parcels, "PATIENCE", 60.0)
+    async with asyncio.timeout(5):
+        assert {(await each.look()).unreachable for each in others} == {said} != {""}
+        assert Silent.asked == 1
+        silence.found(said, 0.0)
+        again = asyncio.create_task(others[0].look())
+        while Silent.asked < 2:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+    again.cancel()
+    for each in (first, *others):
+        await each.close()
 
 
 async def test_closing_ends_a_look_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trotline.frontier.parcel_codec import decode, encode
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable, UnknownVersion
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 from trotline.testing.frontier_contract.bench import task
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -27,6 +27,21 @@ def test_a_wrong_call_is_answered_with_the_right_one(make, said):
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Limits(parse="10s"), "limit parse is '10s'; give a number (times are in seconds)"),
+        (lambda: Limits(parse=True), "limit parse is True"),
+        (lambda: TrapRules(segments="x"), "trap rule segments is 'x'; give a number"),
+        (lambda: UrlRules(tracking=3), "tracking is 3; write a list of names"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named(make, said):
+    with pytest.raises(ValueError) as refused:
+        make()
+    assert said in str(refused.value)
+
+
 def test_a_struct_is_made_copied_and_decoded_as_any_other():
     files = Files(folder="x", images=True)
     assert copy.copy(files) == msgspec.structs.replace(files) == msgspec.convert({"folder": "x", "images": True}, Files)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.pace import FASTEST, SLOWEST, Rate
+from trotline.model.pace import FASTEST, SLOWEST, Pace, Rate
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,27 @@ def test_a_rate_is_shown_as_it_can_be_written(per_second):
 @pytest.mark.parametrize("text", ["2/s", "30/m", "500/h", "1/d", "1/s"])
 def test_common_rates_are_shown_as_they_were_written(text):
     assert str(Rate.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: Pace("1/s"),
+            'write Pace(rate=Rate.parse("1/s")), or give the text itself: Spider(',
+        ),
+        (lambda: Pace(1), "rate is 1, which is not a Rate"),
+        (lambda: Pace(Rate(1.0), slowest="1/m"), 'Pace(slowest=Rate.parse("1/m"))'),
+        (lambda: Pace(concurrency="8"), "concurrency is '8'; it must be an integer >= 1"),
+        (lambda: Pace(concurrency=0), "concurrency is 0"),
+        (lambda: Rate("1/s"), 'text is read by Rate.parse("2/s")'),
+        (lambda: Rate(0), "Rate(0) is not a number of starts per second, above 0"),
+        (lambda: Rate(-1.0), "above 0"),
+        (lambda: Rate(float("nan")), "above 0"),
+        (lambda: Rate(True), "above 0"),
+    ],
+)
+def test_a_pace_that_would_fail_later_is_refused_where_it_is_written(make, said):
+    with pytest.raises(ValueError) as refused:
+        make()
+    assert said in str(refused.value)

@@ -307,3 +307,18 @@ def test_the_logins_of_ten_thousand_proxies_are_hidden_as_one_is() -> None:
     assert without_secrets("a line about https://shop.example/p/17") == "a line about https://shop.example/p/17"
     # With a sort for each secret it takes minutes.
     assert time.perf_counter() - started < 10
+
+
+def test_a_rotated_file_is_read_again_for_a_new_connection_and_its_value_is_hidden(tmp_path: Path) -> None:
+    """The value stays when the file is away, as while it is replaced, or readable by others."""
+    file = written(tmp_path / "password", "before-rotation")
+    given = Secret.parse(f"file:{file}")
+    written(file, "after-rotation\n")
+
+    assert given.reveal() == "before-rotation"
+    assert given.current() == given.reveal() == "after-rotation"
+    assert "rotation" not in without_secrets("before-rotation, after-rotation")
+    file.unlink()
+    assert given.current() == "after-rotation"
+    written(file, "readable-by-all", mode=0o644)
+    assert given.current() == "after-rotation"

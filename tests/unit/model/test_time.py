@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.time import from_iso, iso
+from trotline.model.time import from_iso, iso, moment
 
 
 def test_a_moment_reads_as_utc():
@@ -24,6 +24,17 @@ def test_a_moment_survives_its_text(when):
 @pytest.mark.parametrize("text", ["2025-03-01T12:00:00Z", "2025-03-01T13:00:00+01:00", "2025-03-01T06:30:00-05:30"])
 def test_any_zone_names_the_same_moment(text):
     assert from_iso(text) == 1_740_830_400.0
+
+
+@given(st.text() | st.integers() | st.floats() | st.none(), st.sampled_from([1, 1000]))
+def test_what_others_give_as_a_time_can_be_shown(said, per_second):
+    assert iso(moment(said, per_second)) >= "1970-01-01"
+
+
+def test_a_time_that_others_give_is_taken_as_it_is():
+    assert moment("1740830400.25") == 1_740_830_400.25
+    assert moment(b"1740830400250".decode(), 1000) == 1_740_830_400.25
+    assert [moment(said) for said in ("9" * 200, "-1", "nan", "inf", "x", "", None)] == [0.0] * 7
 
 
 def test_a_time_without_a_zone_is_refused_with_the_form_that_works():

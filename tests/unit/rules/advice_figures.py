@@ -4,7 +4,7 @@ from typing import Any
 
 from trotline.model.job import LaneView, Progress, WorkerInfo, WorkerView
 from trotline.model.work_stats import SlotSeconds, Timing, WorkStats
-from trotline.rules.fleet_flow import FlowStep, HostsUse, hosts_use, step
+from trotline.rules.fleet_rates import FlowStep, HostsUse, hosts_use, step
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import Surveyor
 
@@ -17,6 +17,7 @@ def worker(
     """After `at` seconds of steady work: pages per second, the share of slots in visits, of a processor."""
     slots = more.pop("slots", 8)
     causes = {cause: more.pop(cause) for cause in ("start", "no_lease", "frontier", "sink") if cause in more}
+    archive = more.pop("archive", 0.0)
     store, settle = more.pop("store", 0.0), more.pop("settle", 0.0)
     waited, received = more.pop("waited", 0.0), more.pop("received", 0)
     visits = round(rate * at)
@@ -28,6 +29,7 @@ def worker(
         visits={"ok": visits, "none": 3},
         fetch=_timing(visits, 0.8 * busy * slots / rate),
         commit=_timing(max(1, visits // 10), 0.01),
+        archive=archive * at,
         store=store * at,
         settle=settle * at,
         slots=SlotSeconds(busy=busy * slots * at, **{name: share * slots * at for name, share in causes.items()}),

@@ -8,7 +8,7 @@ from trotline.model.job import State
 from trotline.model.proxy_pool import PoolRules
 from trotline.model.server_load import ServerUse
 from trotline.rules.advice import Advice, advise, scale
-from trotline.rules.fleet_flow import HostsUse
+from trotline.rules.fleet_rates import HostsUse
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.pool_supply import PoolSupply
 
@@ -132,6 +132,18 @@ def test_a_store_with_one_writer_is_as_busy_as_its_writers():
     assert told(advice) == ("database", 0)
 
 
+def test_a_slow_archive_is_named_and_not_the_store_beside_it():
+    server = ServerUse(role="database", kind="sqlite", serial=True)
+    figures = {"servers": (server,), "rate": 5.0, "store": 0.02, "archive": 0.95}
+    full = [lane(leased=8, concurrency=8, interval=0.01)]
+
+    held_back = advise(progress(), summary(MANY, 2, busy=0.3, sink=0.7, **figures))
+    places_held = advise(progress(), summary(full, 2, **figures, **IDLE))
+
+    assert (held_back.limit, places_held.limit) == ("archive", "archive")
+    assert "the archive is slow: workers wait for it for 95% of the time" in held_back.sentence
+
+
 def test_a_server_that_does_not_say_is_not_a_limit():
     servers = (ServerUse(role="database", kind="any"), ServerUse(role="frontier", kind="any"))
 
@@ -251,3 +263,4 @@ def test_slow_pages_at_a_lane_that_allows_few_are_no_reason_for_more_workers():
     advice = advise(progress(), summary([lane(interval=60.0)], rate=0.01, **FULL))
 
     assert told(advice) == ("unknown", None)
+    assert "measure for longer" in advice.sentence

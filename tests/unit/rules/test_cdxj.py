@@ -45,14 +45,14 @@ def test_a_line_is_read_as_it_was_written(url, at, status, revisit, kind):
         id="a" * 32, url=url, at=at, status=status, kind=kind, is_revisit=revisit, mime="text/html", digest="sha256:A",
         job="shop-1", route="product", file="warc/x.warc.gz", offset=7, length=3,
     )  # fmt: skip
-    line = cdxj.line(entry)
+    line = cdxj.line(entry, "x.warc.gz")
     assert line.count(b"\n") == 1
     assert list(cdxj.read(line, entry.file)) == [entry]
 
 
 def test_lines_are_sorted():
     entries = [ArchiveEntry(id=f"{n:032x}", url=f"http://h.test/{n}", at=1.0, length=1) for n in (3, 1, 2)]
-    assert [int(one.id) for one in cdxj.read(cdxj.written(entries), "")] == [1, 2, 3]
+    assert [int(one.id) for one in cdxj.read(cdxj.written(entries, "warc/x.warc.gz"), "")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("line", [b"x", b"a 2026 {}", b'a 2026 {"url": 1}', b"a 2026 [1]", b"{" * 2000])

@@ -9,7 +9,7 @@ from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.rules.addresses import allowed, is_number, why_not_address, why_not_name, why_not_port
-from trotline.rules.near_duplicates import Similarity
+from trotline.rules.near_duplicate_pages import Similarity
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, join_all, read, resolve

@@ -7,7 +7,7 @@ import pytest
 from trotline.frontier.gate import TOO_MANY
 from trotline.model.job import Progress
 from trotline.model.limits import Limits
-from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
+from trotline.rules import near_duplicate_pages, scope, sitemaps, traps, urls
 from trotline.rules.limit_cuts import cut_by, cuts, is_cut, own_limits, unwanted
 from trotline.rules.sitemaps import SitemapFile, parse
 from trotline.rules.traps import TrapDetector, TrapRules
@@ -38,7 +38,7 @@ def test_what_no_limit_did_is_no_cut():
 REASONS = [
     scope.DEPTH, TOO_MANY, urls.TOO_LONG.why, traps.DEEP, traps.REPEATED, traps.CYCLES,
     traps.CALENDAR, traps.AHEAD, traps.BACK, traps.VARIANTS, traps.VALUES, traps.SESSION,
-    near_duplicates.SAME_TEXT, near_duplicates.NOT_FOUND,
+    near_duplicate_pages.SAME_TEXT, near_duplicate_pages.NOT_FOUND,
 ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_only_what_the_spider_did_not_set_itself_is_unwanted():
     own = own_limits(3, Limits(links=10), TrapRules(same_text=7))
     assert own == {"max_depth": 3, "links": 10, "same_text": 7}
 
-    wanted = books({f"links refused: {why}": 1 for why in (scope.DEPTH, TOO_MANY, near_duplicates.SAME_TEXT)})
+    wanted = books({f"links refused: {why}": 1 for why in (scope.DEPTH, TOO_MANY, near_duplicate_pages.SAME_TEXT)})
     assert not unwanted(cuts(wanted, own))
     assert unwanted(cuts(wanted, own_limits(3, None, None)))
 

@@ -45,6 +45,16 @@ def test_secrets_are_hidden_in_messages_and_fields():
     assert "horse" not in text and "pw@" not in text and "abcdefgh" not in text
 
 
+def test_of_a_long_traceback_the_end_is_kept_without_secrets():
+    text = "Traceback (most recent call last):\n" + '  File "shop.py", line 7, in product\n' * 400
+    found = line(fields={"error": f"{text}ValueError: redis://user:hidden@host/0 is not a price"})
+    assert found["error"].endswith("is not a price")
+    assert found["error"].startswith("(") and "characters cut) ..." in found["error"][:40]
+    assert "hidden" not in found["error"] and len(found["error"]) == LONGEST_MESSAGE
+    assert line(fields=found)["error"] == found["error"], "of a child, and then of its supervisor"
+    assert line(fields={"error": "ValueError: short"})["error"] == "ValueError: short"
+
+
 def test_long_texts_are_cut_and_say_so():
     found = line("x" * 100_000, fields={"a": "y" * 10_000} | {str(number): 1 for number in range(100)})
     assert found["message"] == "x" * LONGEST_MESSAGE + f"... ({100_000 - LONGEST_MESSAGE:,} characters cut)"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.rules.advice_figures import lane, progress, summary
 from trotline.rules.advice import advise
-from trotline.rules.fleet_flow import flow
+from trotline.rules.fleet_rates import flow
 from trotline.rules.machine_options import Machine, Option, Prices, ProxyPrice, Service, options
 
 SMALL = Machine(cores=2, memory=4, per_hour=0.1, spot_per_hour=0.04)

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +40,11 @@ def test_what_was_written_is_read_back(body, headers, status, meta):
     assert warc_reading.capture_of(request) is None
     found = warc_reading.capture_of(response)
     assert (found.id, found.url, found.at, found.status) == (made.id, made.url, AT, status)
+
+
+@given(at=st.floats(0, 4e9))
+def test_a_date_is_the_nearest_microsecond(at):
+    assert warc.date_of(at) == f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
 def test_coded_headers_are_renamed_and_come_back():

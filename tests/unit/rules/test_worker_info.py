@@ -60,7 +60,8 @@ def test_figures_with_an_odd_value_are_no_figures_or_proper_ones(name: str, odd:
     assert found.host == "tea"
     if found.stats is None:
         return
-    numbers = [found.stats.uptime, found.stats.cpu, found.stats.lag, found.stats.store, found.stats.settle]
+    numbers = [found.stats.uptime, found.stats.cpu, found.stats.lag, found.stats.archive]
+    numbers += [found.stats.store, found.stats.settle]
     numbers += [found.stats.received, found.stats.records, *found.stats.visits.values()]
     numbers += msgspec.structs.astuple(found.stats.slots)
     for timing in (found.stats.fetch, found.stats.parse, found.stats.commit):
@@ -100,7 +101,7 @@ def test_a_heartbeat_is_small():
     stats = WorkStats(
         uptime=1e7 / 3, cpu=1e7 / 3, lag=1 / 3, received=2**50, records=2**40,
         visits=dict.fromkeys([*Kind, NO_REQUEST], 2**40), fetch=timing, parse=timing, commit=timing,
-        store=1e7 / 3, settle=1e7 / 3, slots=slots,
+        archive=1e7 / 3, store=1e7 / 3, settle=1e7 / 3, slots=slots,
     )  # fmt: skip
     about = WorkerInfo(
         host="worker-7d9f8b6c5-x2x4z", process=4_000_000, version="0123456789abcdef", slots=4096, memory=2**35,

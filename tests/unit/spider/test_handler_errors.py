@@ -61,3 +61,18 @@ def test_an_error_that_cannot_be_shown_has_a_story_too() -> None:
         raise Rude
     except Rude as error:
         assert "Rude" in traceback_text(error)
+
+
+def test_an_error_in_what_is_yielded_is_told_at_the_line_of_the_yield() -> None:
+    """The handler waits there; none of its lines is in the traceback."""
+
+    @shop.page
+    def listing(page: Page):
+        yield {"a": 1}
+        yield page.follow("a", to="nope")
+
+    with pytest.raises(HandlerFailed) as raised:
+        visit(listing, "<a href=/p/1>x</a>", url="https://shop.example/")
+    line = listing.handler.__code__.co_firstlineno + 3
+    assert raised.value.group == f"LookupError at test_handler_errors.py:{line} in listing"
+    assert raised.value.what.endswith(f" at test_handler_errors.py:{line} in listing")

@@ -53,6 +53,18 @@ def test_record_hooks_run_in_the_order_of_the_code_and_change_drop_and_split():
     assert len(harvest.tasks) == 1, "tasks do not pass record hooks"
 
 
+def test_the_record_of_a_download_does_not_pass_record_hooks():
+    """No handler gave it: a hook for products would bury every picture."""
+    spider = Spider("s", files="pictures")
+
+    @spider.record
+    def price(record):
+        record["price"] = float(record["price"])
+
+    [record] = visit(spider.route("file"), "<svg/>").records
+    assert (record.kind, record.data["size"]) == ("file", 6)
+
+
 def test_a_record_is_validated_and_gets_its_key_after_the_hooks():
     @dataclasses.dataclass
     class Product:
@@ -125,6 +137,8 @@ async def test_headers_of_the_client_and_line_breaks_bury_the_task(name, value, 
     with pytest.raises(HandlerFailed, match="before_request hook wrong: ") as error:
         await hook_calls.before_request_async(spider.hooks.before_request, TASK)
     assert said in str(error.value)
+    line = spider.hooks.before_request[0].function.__code__.co_firstlineno + 2
+    assert str(error.value).endswith(f" at test_hooks.py:{line} in wrong"), "the line that sets it"
 
 
 async def test_a_request_and_a_page_can_be_dropped_with_a_reason():

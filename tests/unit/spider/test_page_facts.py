@@ -48,3 +48,23 @@ def test_a_missing_package_is_named(monkeypatch):
     with pytest.raises(MarkdownMissing, match=r"pip install .*\[markdown\]"):
         markdown_of(page_of(PAGE))
     assert "markdown" not in FIELDS
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>4<b>9</b>9 <i>EUR</i>,\n un<u>believ</u>able</p>", "499 EUR, unbelievable"),
+        ("a<div>b<p>c</p>d</div>e<br>f<!-- no --><ul><li>g<li>h</ul>", "a\nb\nc\nd\ne\nf\ng\nh"),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c<th>d</table>", "a b\nc d"),
+        ("x <pre>def f():\n    <b>re</b>turn 1\n\nf()\n</pre> y", "x\ndef f():\n    return 1\n\nf()\ny"),
+        ("<p>a</p><script>no</script><svg><text>no</text></svg> \n <p> \n </p>", "a"),
+    ],
+)
+def test_text_has_a_line_for_each_block_and_none_inside_words(html, text):
+    assert text_of(page_of(html)) == text
+
+
+def test_the_text_of_a_page_leaves_the_page_as_it_is():
+    page = page_of(PAGE)
+    text_of(page)
+    assert page.css("script").getall()

@@ -99,7 +99,12 @@ def test_the_python_that_is_written_from_it_does_the_same(tmp_path: Path, listin
         ("start = 'https://a.example/'\n[fields]\na = {xpath = '//['}", "fields.a.xpath"),
         ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', re = '('}", "fields.a.re"),
         ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', json_ld = 'x'}", "fields.a has css and json_ld"),
-        ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', typo = 1}", "unknown field `typo`"),
+        ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', typ = 1}", "fields.a has no key 'typ'"),
+        ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', type = 'txt'}", "fields.a.type is 'txt'"),
+        ("start = 'https://a.example/'\n[fields]\na = {css = 'h1', decimal = ';'}", "fields.a.decimal is ';'"),
+        ("start = 'https://a.example/'\n[listing]\nlink = 'a'\n[fields]\na = 'h1'", "listing has no key 'link'"),
+        ("start = 'https://a.example/'\nkinds = 'a'\n[fields]\na = 'h1'", "the recipe has no key 'kinds'"),
+        ("start = 'https://a.example/'\n[fields]\na = 'h1'\n[spider]\nmax_page = 1", "[spider] has no key 'max_page'"),
         ("start = 'https://a.example/'\n[fields]\na = 'h1'\n[spider]\npace = 'fast'", "pace"),
         ("start = 'https://a.example/'\n[fields]\na = 'h1'\n[spider]\nspeed = 1", "[spider]"),
         ("start = 'https://a.example/{1..9999999}'\n[fields]\na = 'h1'", "is not a range"),
@@ -131,7 +136,94 @@ def test_a_recipe_cannot_put_code_into_what_is_written(tmp_path: Path):
         ("-5 %", ".", -5),
         ("from 10.", ".", 10),
         ("none", ".", None),
+        ("SKU-42", ".", 42),
+        ("$.99", ".", 0.99),
+        ("−1 234 567,5", ",", -1234567.5),
+        ("5,– €", ",", 5),
     ],
 )
 def test_numbers_as_people_write_them(text: str, decimal: str, value: float | None):
     assert number(text, decimal) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal"),
+    [
+        ("12, 14 left", "."),
+        ("Sizes 38 40 42", "."),
+        ("v1.2.3", "."),
+        ("4,99 €", "."),
+        ("1.234,50 EUR", "."),
+        ("1,234.567,89", "."),
+        ("1,234 567", "."),
+        ("0,123", "."),
+        ("10-20", "."),
+        ("2 for 5", "."),
+        ("9" * 5_000, "."),
+    ],
+)
+def test_a_number_is_never_made_up(text: str, decimal: str):
+    assert number(text, decimal) is None
+
+
+ELEMENTS = """
+start = "https://shop.example/"
+[fields]
+code = "main h1"
+path = { xpath = "//main/h1" }
+link = { css = "main a", url = true }
+picture = { xpath = "//main/img", url = true }
+lazy = { css = "main img::attr(data-src)", url = true }
+none = { css = "main h1", url = true }
+price = { css = "main [data-id]", type = "number" }
+offer = { css = ".offer", type = "number" }
+part = { css = "main h1", re = '^(\\w+)' }
+markup = { css = "main h1", type = "html" }
+"""
+
+
+def test_an_element_stands_for_its_text_or_its_link(tmp_path: Path):
+    html = """<main><h1 class=x> Green\n <b>tea</b></h1><a class=more href=/p/1>no URL</a>
+        <img src=/i.png data-src=/big.png><i data-id=77>from 4.50 EUR</i>
+        <p class=offer>sale</p><p class=offer>2 for 5</p><p class=offer>9</p></main>"""
+    recipe = read(Path(written(tmp_path, ELEMENTS)))
+    spider = spider_of(recipe, tmp_path / "teas.toml")
+    again = load(written(tmp_path, code_of(recipe, spider.name, "teas"), "teas_elements.py"))
+    for each in (spider, again):
+        [record] = visit(each.route("item"), html).records
+        assert record.data == {
+            "code": "Green tea",
+            "path": "Green tea",
+            "link": "https://example.com/p/1",
+            "picture": "https://example.com/i.png",
+            "lazy": "https://example.com/big.png",
+            "none": None,
+            "price": 4.5,
+            # The first text with a digit decides: the next one may be of another product.
+            "offer": None,
+            "part": "Green",
+            "markup": '<h1 class="x"> Green\n <b>tea</b></h1>',
+        }
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[fields]\na = {css = 'h1', typ = 'text'}", "Did you mean type? Keys: css, xpath, json_ld, const, re, type, "),
+        ("[fields]\na = {css = 'h1', type = 'txt'}", "Did you mean text? Values: html, number, text"),
+        ("[fields]\na = 'h1'\n[spider]\nmax_page = 1", "Did you mean max_pages? Keys: "),
+    ],
+)
+def test_a_wrong_key_or_value_is_answered_with_the_valid_ones(tmp_path: Path, text: str, hint: str):
+    with pytest.raises(SpiderError) as error:
+        load(written(tmp_path, f"start = 'https://a.example/'\n{text}"))
+    assert error.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("written_as", "numbers"),
+    [("{001..003}", ["001", "002", "003"]), ("{08..10}", ["08", "09", "10"]), ("{0..2}", ["0", "1", "2"])],
+)
+def test_numbers_of_start_are_padded_as_in_the_shell(tmp_path: Path, written_as: str, numbers: list[str]):
+    recipe = read(Path(written(tmp_path, f"start = 'https://a.example/{written_as}'\n[fields]\na = 'h1'")))
+    assert recipe.starts == [f"https://a.example/{number}" for number in numbers]

@@ -8,7 +8,7 @@ from typing import Any
 
 from trotline import Page, Spider
 from trotline.config.components import open_gate
-from trotline.errors import FrontierUnreachable, SinkRejects, SinkUnreachable
+from trotline.errors import FrontierGone, FrontierUnreachable, SinkRejects, SinkUnreachable
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Lease, Settled, Settlement
@@ -18,7 +18,7 @@ from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.frontier import DIRECT
 from trotline.worker.finished_visit import FinishedVisit
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.parts import WorkerParts
 
 HTML = (("content-type", "text/html; charset=utf-8"),)
@@ -92,6 +92,7 @@ class DiaryFrontier:
         self.away = away
         self.lease_away = 0
         self.beat_away = 0
+        self.forgotten = False
         self.held: set[int] = set()
         self.most_held = 0
         self.settled: dict[int, Settlement] = {}
@@ -145,6 +146,8 @@ class DiaryFrontier:
         if self.beat_away > 0:
             self.beat_away -= 1
             raise FrontierUnreachable("locked")
+        if self.forgotten:
+            raise FrontierGone("no such job")
         self.beats.append(worker)
         if about is not None:
             self.abouts[worker] = about

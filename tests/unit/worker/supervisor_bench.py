@@ -8,7 +8,7 @@ from trotline.model.job import WorkerInfo
 from trotline.model.work_stats import WorkStats
 from trotline.rules.kill_reasons import FINISHED
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.marker import Marker
+from trotline.worker.parsing_marker import Marker
 from trotline.worker.supervisor import (
     Supervisor,
 )

@@ -30,9 +30,23 @@ class DiaryArchive:
         self.diary.append(("archive", [one.url for one in batch]))
 
 
-def archived(token, size=1000):
-    made = capture(token, body=b"x" * size)
-    return msgspec.structs.replace(visit(token, records=[str(token)]), captures=(made,), archive=made.id)
+class Answered:
+    """A response, and what is captured of it."""
+
+    def __init__(self, token, size):
+        self.capture, self.size = capture(token, body=b"x" * size), size
+
+    def captured(self, visit):
+        return msgspec.structs.replace(visit, response=None, captures=(self.capture,), archive=self.capture.id)
+
+
+class Uncapturable(Answered):
+    def captured(self, visit):
+        raise RuntimeError("cannot be captured")
+
+
+def archived(token, size=1000, response=Answered):
+    return msgspec.structs.replace(visit(token, records=[str(token)]), response=response(token, size))
 
 
 def run(story, **faults):
@@ -40,6 +54,7 @@ def run(story, **faults):
 
     async def whole():
         parts = tools(DiaryFrontier(diary), DiarySink(diary), archive=DiaryArchive(diary, **faults))
+        parts.meter.begin()
         committer = Committer("w", parts, POLICY, set())
         running = asyncio.create_task(committer.run())
         await story(committer)
@@ -58,7 +73,7 @@ def test_a_page_is_archived_before_it_is_stored_and_settled_and_its_body_is_rele
             committer.add(one)
 
     assert [what for what, _ in run(story)] == ["archive", "store", "settle"]
-    assert [one.captures[0].body for one in visits] == [b"", b""]
+    assert [one.response.capture.body for one in visits] == [b"", b""]
 
 
 def test_an_archive_that_is_away_is_waited_for_and_leasing_stops():
@@ -85,6 +100,38 @@ def test_bodies_that_wait_stop_leasing_before_there_are_many_visits():
     assert [len(urls) for urls in written] == [1, 1, 1]
 
 
+def test_an_archive_that_does_not_answer_is_named_before_leasing_stops():
+    async def story(committer):
+        committer.add(archived(1))
+        await asyncio.sleep(4.0)
+        assert committer.held_back == ""
+        await asyncio.sleep(7.0)
+        assert committer.room.is_set()
+        assert committer.held_back == "archive is slow: no answer for more than 10 s"
+        committer.add(archived(2))
+        await asyncio.sleep(3.0)
+        # The next batch has begun: the archive is not fast again because one was written.
+        assert committer.held_back == "archive is slow: a batch took 12 s"
+        await until(lambda: not committer.held_back)
+
+    run(story, slow=12.0)
+
+
+def test_the_time_of_the_archive_is_not_the_sinks():
+    async def whole():
+        diary: Diary = []
+        parts = tools(DiaryFrontier(diary), DiarySink(diary), archive=DiaryArchive(diary, slow=6.0))
+        parts.meter.begin()
+        committer = Committer("w", parts, POLICY, set())
+        committer.add(archived(1))
+        committer.close()
+        await committer.run()
+        return parts.meter.stats()
+
+    stats = run_virtual(whole())
+    assert stats.archive == pytest.approx(6.0, abs=0.1) and stats.store < 0.5
+
+
 def test_a_page_that_cannot_be_archived_is_settled_with_its_reason():
     batch = [archived(1), archived(2)]
 
@@ -93,6 +140,16 @@ def test_a_page_that_cannot_be_archived_is_settled_with_its_reason():
             committer.add(one)
 
     diary = run(story, bad={capture(1).url})
+    assert [urls for what, urls in diary if what == "archive"] == [[capture(2).url]]
+    assert [what for what, _ in diary][-2:] == ["store", "settle"]
+
+
+def test_a_page_that_cannot_be_captured_is_settled_too_and_the_others_are_archived():
+    async def story(committer):
+        committer.add(archived(1, response=Uncapturable))
+        committer.add(archived(2))
+
+    diary = run(story)
     assert [urls for what, urls in diary if what == "archive"] == [[capture(2).url]]
     assert [what for what, _ in diary][-2:] == ["store", "settle"]
 

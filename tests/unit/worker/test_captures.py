@@ -10,6 +10,7 @@ from trotline.model.archive import CaptureKind
 from trotline.model.harvest import Artifact
 from trotline.model.outcome import Done
 from trotline.model.secret import HIDDEN
+from trotline.worker.archiver import bytes_of
 from trotline.worker.captures import Captures
 from trotline.worker.finished_visit import FinishedVisit, Request
 
@@ -20,12 +21,17 @@ shop = Spider("shop", hosts=["h.test"], archive="ok", headers={"X-Api-Key": Secr
 def page(page: Page): ...
 
 
-def added(*, route="page", verdict="ok", url="http://h.test/1?token=abcdefgh", answer=None, kept=(), **task):
+def left(*, route="page", verdict="ok", url="http://h.test/1?token=abcdefgh", answer=None, kept=(), **task):
     leased = lease(7)
     leased = msgspec.structs.replace(leased, task=msgspec.structs.replace(leased.task, url=url, route=route, **task))
     visit = FinishedVisit(lease=leased, outcome=Done(), request=Request(verdict=verdict), kept=kept)
     answer = answer or Answer(url=url, status=200, headers=(("set-cookie", "a=b"),), body=b"page")
-    return Captures(shop, "shop-1", (("User-Agent", "T"),)).added(visit, leased.task, answer, "anna")
+    return Captures(shop, "shop-1", (("User-Agent", "T"),)).left(visit, leased.task, answer, "anna")
+
+
+def added(**more):
+    visit = left(**more)
+    return visit if visit.response is None else visit.response.captured(visit)
 
 
 def test_a_response_is_captured_without_secrets():
@@ -65,7 +71,9 @@ def test_markup_in_the_meta_of_a_task_is_captured_without_secrets():
     ],
 )
 def test_what_is_not_captured_has_its_reason(more, why):
-    visit = added(**more)
+    visit = left(**more)
+    # Its body does not wait for the batch.
+    assert visit.response is None
     assert visit.captures == ()
     assert visit.archive.startswith("not archived: ")
     assert why in visit.archive
@@ -77,6 +85,15 @@ def test_what_a_handler_kept_is_captured_whatever_the_choice_says():
     [capture] = visit.captures
     assert (capture.kind, capture.url, capture.body) == (CaptureKind.ARTIFACT, "archive:sha256-1/a.txt", b"data")
     assert visit.kept == ()
+
+
+def test_what_waits_is_counted_until_it_is_captured():
+    kept = (Artifact(address="archive:sha256-1/a.txt", type="text/plain", data=b"data"),)
+    waiting = left(kept=kept)
+    assert bytes_of(waiting) == len(b"page") + len(b"data")
+    assert bytes_of(waiting.response.captured(waiting)) == bytes_of(waiting)
+    assert bytes_of(left(route="other", verdict="gone", kept=kept)) == len(b"data")
+    assert bytes_of(left(route="other", verdict="gone")) == 0
 
 
 def test_the_same_visit_has_the_same_id():

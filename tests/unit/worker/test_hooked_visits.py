@@ -55,6 +55,20 @@ def test_a_dropped_page_is_not_read_and_dropped_records_are_counted():
     assert visit.feedback is not None, "the lane was answered"
 
 
+def test_a_route_may_keep_what_is_dropped_as_dead():
+    spider = one_page_spider()
+    spider.before_request(lambda request: Drop("not today"))
+    for route in spider.routes.values():
+        route.buries_dropped = True
+    frontier = DiaryFrontier([], [lease(1)])
+
+    run_virtual(
+        Worker("w", spider, tools(frontier, DiarySink([]), SlowFetcher(0.1), spider=spider), WorkerPolicy()).run()
+    )
+
+    assert [one.outcome for one in frontier.settled.values()] == [Bury(why="not today (<lambda>)")]
+
+
 def test_an_error_in_a_hook_buries_the_task_with_the_hooks_name():
     for kind in ("before_request", "after_answer", "record"):
         spider = one_page_spider()

@@ -143,3 +143,16 @@ def test_beats_that_fail_are_logged_once_for_each_outage(caplog):
     bench.run(story)
 
     assert [record.getMessage() for record in caplog.records] == ["beat.failed locked"] * 2
+
+
+def test_beats_for_a_job_that_was_forgotten_are_no_outage(caplog):
+    bench = Bench()
+
+    async def story(supervisor):
+        bench.frontier.forgotten = True
+        await asyncio.sleep(3 * BEAT)
+        bench.born[0].end(FINISHED)
+
+    bench.run(story)
+
+    assert caplog.records == []

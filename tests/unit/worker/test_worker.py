@@ -39,7 +39,7 @@ class Bench:
     def run(self, story=None):
         async def whole():
             self.worker = Worker("w", self.spider, self.tools, self.policy)
-            running = asyncio.create_task(self.worker.run())
+            running = self.running = asyncio.create_task(self.worker.run())
             try:
                 told = await story(self.worker) if story else None
                 await running
@@ -189,6 +189,23 @@ def test_stopping_an_idle_worker_ends_it_at_once():
         return await until(lambda: bench.frontier.left)
 
     assert bench.run(story) < 0.5
+
+
+def test_stopping_while_the_frontier_is_unreachable_ends_with_the_grace_time(caplog):
+    """Its server returns the leases when their heartbeat stops: nothing is lost."""
+    bench = Bench([lease(1), lease(2)], policy=WorkerPolicy(slots=4, batch=8, grace=10.0))
+    bench.frontier.away = 10_000
+
+    async def story(worker):
+        await asyncio.sleep(5)
+        worker.stop()
+        since = asyncio.get_running_loop().time()
+        await bench.running
+        return asyncio.get_running_loop().time() - since
+
+    assert 9 < bench.run(story) < 12
+    assert bench.frontier.settled == {}
+    assert "stopped.unstored frontier is unreachable: locked" in caplog.text
 
 
 def test_a_visit_that_raises_is_buried_as_a_defect_and_its_slot_lives(caplog):

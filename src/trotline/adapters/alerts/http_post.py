@@ -32,7 +32,7 @@ async def post(url: Secret, body: bytes, headers: Mapping[str, str], now: float)
                 headers={"User-Agent": "Trotline", "Content-Type": "application/json"},
                 auto_decompress=False,
             ) as session,
-            session.post(url.reveal(), data=body, headers=headers, allow_redirects=False) as answer,
+            session.post(url.current(), data=body, headers=headers, allow_redirects=False) as answer,
         ):
             _check(answer, host, now)
     except TimeoutError:

@@ -85,7 +85,7 @@ class Mail:
     def _send(self, mail: EmailMessage) -> None:
         with self._connected() as server:
             if self._password is not None:
-                server.login(self._user, self._password.reveal())
+                server.login(self._user, self._password.current())
             refused = server.send_message(mail)
         if refused:
             raise smtplib.SMTPRecipientsRefused(refused)

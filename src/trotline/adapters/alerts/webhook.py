@@ -46,7 +46,7 @@ class Webhook:
 
 def signature(key: Secret, body: bytes, at: int) -> str:
     """`t=SECONDS,v1=HEX`: HMAC-SHA256 of the time, a dot and the body; a receiver refuses old times, against replay."""
-    signed = hmac.new(key.reveal().encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    signed = hmac.new(key.current().encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={signed}"
 
 

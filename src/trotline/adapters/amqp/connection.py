@@ -12,6 +12,7 @@ from aiormq.abc import AbstractChannel
 
 from trotline.adapters.amqp.address import Address
 from trotline.adapters.amqp.errors import LIBRARY, explained
+from trotline.adapters.amqp.transport import Transport
 from trotline.errors import FrontierError
 from trotline.model.time import Seconds
 
@@ -69,7 +70,9 @@ class Line:
     async def _open(self) -> tuple[aiormq.Connection, AbstractChannel]:
         context = _tls(self._address) if self._address.tls else None
         connection = aiormq.Connection(
-            f"{self._address.url}?heartbeat={HEARTBEAT}&name=trotline-{self._name}", context=context
+            f"{self._address.url}?heartbeat={HEARTBEAT}&name=trotline-{self._name}",
+            context=context,
+            transport_factory=Transport(),
         )
         try:
             async with asyncio.timeout(CONNECT):

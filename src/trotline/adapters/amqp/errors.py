@@ -51,6 +51,11 @@ def explained(error: BaseException, address: Address, doing: str) -> FrontierErr
             f"{place} did not answer in time ({doing})",
             hint="It also stops publishers when its memory or its disk is short: see rabbitmqctl status (alarms).",
         )
+    if isinstance(error, exceptions.ProtocolSyntaxError):
+        return FrontierUnreachable(
+            f"{place} sent what is not AMQP 0-9-1 ({doing}): {text}",
+            hint="Is RabbitMQ at this port, and nothing in between that changes what it sends?",
+        )
     return FrontierUnreachable(
         f"cannot reach {place} ({doing}): {text}", hint="Is RabbitMQ running, and is the URL right?"
     )

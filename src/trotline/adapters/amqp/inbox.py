@@ -22,7 +22,7 @@ from trotline.adapters.amqp.inbox_url import HINT, parse
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
 from trotline.model.task_json import LARGEST
-from trotline.model.time import Seconds
+from trotline.model.time import Seconds, moment
 from trotline.ports.inbox import AT_ONCE, TAKEN_FOR
 
 ENOUGH = 4 * 1024 * 1024
@@ -31,6 +31,8 @@ SHOWN = 2_000
 """Bytes of a parked entry that are shown."""
 _QUORUM: dict[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
 """Without a limit RabbitMQ 4 drops a message that was returned twenty times. Looking at what is parked returns it."""
+_LOOKS = 100
+_BETWEEN_LOOKS: Seconds = 0.01
 _PERSISTENT = 2
 _LONGEST_REASON = 500
 
@@ -166,6 +168,7 @@ class AmqpInbox:
     async def parked(self, limit: int = 100) -> list[ParkedEntry]:
         """They are got and returned, over a connection of their own."""
         await self._ready()
+        there = await self._count(self._parked)
         line = Line(self._address, "parked", confirms=False)
         found: list[ParkedEntry] = []
 
@@ -180,7 +183,16 @@ class AmqpInbox:
             await line.call("looking at parked entries", look)
         finally:
             await line.close()
+        await self._returned(there)
         return found
+
+    async def _returned(self, count: int) -> None:
+        """The server puts them back a moment after their connection has ended: until then a requeue would miss them.
+        Others may have moved some meanwhile, so it is not waited for long."""
+        for _ in range(_LOOKS):
+            if await self._count(self._parked) >= count:
+                return
+            await asyncio.sleep(_BETWEEN_LOOKS)
 
     async def requeue(self) -> int:
         await self._ready()
@@ -295,11 +307,10 @@ def _tag(message: DeliveredMessage) -> int:
 def _entry(number: int, message: DeliveredMessage) -> ParkedEntry:
     properties = message.header.properties if message.header is not None else spec.Basic.Properties()
     reason = (properties.headers or {}).get("reason", "reason unknown")
-    said = str(properties.message_id or "")
     return ParkedEntry(
         id=str(number),
-        at=float(said) if said.replace(".", "", 1).isdecimal() else 0.0,
-        why=str(reason),
+        at=moment(properties.message_id),
+        why=str(reason)[:_LONGEST_REASON],
         entry=bytes(message.body)[:SHOWN],
         size=len(message.body),
     )

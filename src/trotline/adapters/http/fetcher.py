@@ -192,8 +192,8 @@ class HttpFetcher:
         return made
 
     def dressed_as(self, headers: Mapping[str, str]) -> Self:
-        """A fetcher like this one for another client (`adapters.browser`): with these headers instead of its own, and
-        with connections and cookies of its own."""
+        """A fetcher like this one for another client (`adapters.browser_like`): with these headers instead of its own,
+        and with connections and cookies of its own."""
         made = copy(self)
         made._headers = checked(headers)
         made._fast_path = FastPath(made._headers)

@@ -22,7 +22,7 @@ from trotline.rules.addresses import (
     why_not_port,
 )
 
-HINT = "to allow it: --allow {place}, or --allow-private for all private addresses"
+HINT = "to allow it: --allow {place}, or --allow-private for all private addresses; in Python: allow_private=True"
 
 
 class Forbidden(Exception):

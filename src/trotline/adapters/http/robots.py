@@ -31,6 +31,8 @@ from trotline.rules.verdicts import judge
 GOOD_FOR: Seconds = 24 * 3600.0
 FIRST_WAIT: Seconds = 60.0
 LONGEST_WAIT: Seconds = 3600.0
+_ASKED_WITHIN_PATIENCE = 10
+"""The first wait for a host that does not answer is at most this part of the time after which it is given up."""
 HOPS = 5
 ORIGINS = 10_000
 """Cached origins; the oldest entry is evicted first."""
@@ -91,7 +93,10 @@ class RobotsTxt:
         limits: Limits,
         clock: Clock | None = None,
         cache: SharedCache | None = None,
+        patience: Seconds | None = None,
     ) -> None:
+        """`patience`: after this time with failures only a host is given up; it is asked some times before."""
+        self._first_wait = FIRST_WAIT if patience is None else min(FIRST_WAIT, patience / _ASKED_WITHIN_PATIENCE)
         self._fetcher = fetcher
         self._cache = cache
         self._agent = agent
@@ -232,24 +237,24 @@ class RobotsTxt:
         if verdict.final or verdict.of_proxy:
             # No such host, a bad certificate, or refused by the proxy: no rules, and the page's own visit reports why.
             return _CachedRules(now + FIRST_WAIT)
-        return self._unreadable((origin, way), failure.why, now)
+        return self._unreadable((origin, way), failure.why, now, self._first_wait)
 
     def _interpret(self, origin: str, reply: _SiteReply, marked: Marked, way: Way | None = None) -> _CachedRules:
         now = self._now()
         if reply.rest is not None:
             return _CachedRules(now + reply.rest, unreadable=str(reply.status), throttled=True)
         if reply.status == 429 or reply.status >= 500:
-            rules = self._unreadable((origin, way), str(reply.status), now)
+            rules = self._unreadable((origin, way), str(reply.status), now, FIRST_WAIT)
             return msgspec.structs.replace(rules, throttled=reply.status == 429)
         if not 200 <= reply.status < 300:
             return _CachedRules(now + GOOD_FOR)
         with marked:
             return self._parse(origin, reply.body, now)
 
-    def _unreadable(self, place: _Place, why: str, now: Seconds) -> _CachedRules:
+    def _unreadable(self, place: _Place, why: str, now: Seconds, first: Seconds) -> _CachedRules:
         before = self._cached.get(place)
         failures = before.failures + 1 if before else 1
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10))
+        wait = min(LONGEST_WAIT, first * 2.0 ** min(failures - 1, 10))
         return _CachedRules(now + wait, unreadable=why, failures=failures)
 
     def _parse(self, origin: str, body: bytes, now: Seconds) -> _CachedRules:

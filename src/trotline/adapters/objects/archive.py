@@ -17,9 +17,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, TypedDict
 from uuid import uuid4
 
-import msgspec
-
-from trotline.adapters.objects import check, retention
+from trotline.adapters.objects import retention, verify
 from trotline.adapters.objects.page_reader import PageReader
 from trotline.adapters.objects.reader import Reader
 from trotline.adapters.objects.roll import OPEN, OpenFile, Roller
@@ -71,7 +69,7 @@ def rolls(url: ArchiveUrl) -> _Rolls:
 class _Batch(NamedTuple):
     data: bytes
     entries: list[ArchiveEntry]
-    """Their offsets are those in `data`."""
+    """Their offsets are those in the file that will be rolled."""
     new: dict[str, warc.First]
 
 
@@ -111,7 +109,7 @@ class ObjectArchive:
         if not batch:
             return
         async with self._writing:
-            packed = await _packed(batch, self._open.bodies)
+            packed = await _packed(batch, self._open.bodies, self._open.size)
             name = f"{OPEN}/{self._writer}/{self._number:08d}.warc.gz"
             # The same name again after an error: the object may be there although no answer came.
             await self._store.put(name, packed.data)
@@ -153,12 +151,17 @@ class ObjectArchive:
         return await self._pages.units(wanted)
 
     def pages(
-        self, wanted: ArchiveQuery, part: int = 0, parts: int = 1, unit: str = "", skipped: Skipped | None = None
+        self,
+        wanted: ArchiveQuery,
+        part: int = 0,
+        parts: int = 1,
+        units: Sequence[str] | None = None,
+        skipped: Skipped | None = None,
     ) -> AsyncIterator[ArchivedPage]:
-        return self._pages.pages(wanted, part, parts, unit, skipped)
+        return self._pages.pages(wanted, part, parts, units, skipped)
 
     async def check(self) -> ArchiveCheck:
-        return await check.check(self._store)
+        return await verify.check(self._store)
 
     async def prune(self, before: Moment, *, dry_run: bool = False) -> ArchiveCut:
         return await retention.prune(self._store, before, dry_run=dry_run)
@@ -176,16 +179,17 @@ class ObjectArchive:
         await self._store.close()
 
 
-async def _packed(batch: Sequence[Capture], known: dict[str, warc.First]) -> _Batch:
-    data, entries, new, at, fresh = [], list[ArchiveEntry](), dict[str, warc.First](), 0, 0
+async def _packed(batch: Sequence[Capture], known: dict[str, warc.First], at: int) -> _Batch:
+    """`at`: the size of what is in the file already."""
+    data, entries, new, fresh = [], list[ArchiveEntry](), dict[str, warc.First](), 0
     bodies = ChainMap(new, known)
     for capture in batch:
         size = len(capture.body)
         if size >= _LARGE:
-            written = await asyncio.to_thread(warc.encode, capture, bodies)
+            written = await asyncio.to_thread(warc.encode, capture, bodies, at)
         else:
-            written = warc.encode(capture, bodies)
-        entries.append(msgspec.structs.replace(written.entry, offset=at))
+            written = warc.encode(capture, bodies, at)
+        entries.append(written.entry)
         if capture.kind is CaptureKind.RESPONSE and not written.entry.is_revisit:
             new[written.entry.digest] = warc.First(written.entry.url, written.date)
         data.append(written.data)

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import shutil
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +17,8 @@ from trotline.model.time import Seconds
 from trotline.ports.object_store import StoredObject
 
 T = TypeVar("T")
+
+log = logging.getLogger("trotline.archive")
 
 _COPY = 1024 * 1024
 _PART = ".part"
@@ -29,6 +34,8 @@ class FolderStore:
         self._folder = folder.absolute()
         self._used = False
         """It was there: if it is not, it was moved, or its disk is not mounted any more."""
+        self._odd = set[Path]()
+        """What is no file, and was named."""
 
     async def check(self) -> None:
         await self._in_thread(self._check)
@@ -37,7 +44,10 @@ class FolderStore:
         await self._in_thread(lambda: self._put(name, data))
 
     async def put_file(self, name: str, file: Path) -> None:
-        await self._in_thread(lambda: self._put(name, file))
+        await self._in_thread(lambda: self._put(name, [file]))
+
+    async def join(self, name: str, parts: Sequence[str]) -> None:
+        await self._in_thread(lambda: self._join(name, [self._path(part) for part in parts]))
 
     async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         return await self._in_thread(lambda: self._get(name, start, length))
@@ -55,10 +65,8 @@ class FolderStore:
         try:
             return await asyncio.to_thread(work)
         except OSError as error:
-            raise ArchiveFileFails(
-                f"{self._folder} cannot be used as an archive: {error.strerror or error}",
-                hint="Make room on the disk, or give the folder to the user of this process.",
-            ) from error
+            what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error
+            raise ArchiveFileFails(f"{self._folder} cannot be used as an archive: {what}", hint=_hint(error)) from error
 
     def _path(self, name: str) -> Path:
         if ".." in name.split("/") or name.startswith("/"):
@@ -73,10 +81,11 @@ class FolderStore:
         probe.unlink()
         for part in self._folder.rglob(f".*{_PART}"):
             with contextlib.suppress(FileNotFoundError):
-                if part.stat().st_mtime < now - _ABANDONED:
+                if part.lstat().st_mtime < now - _ABANDONED:
                     part.unlink()
 
-    def _put(self, name: str, data: bytes | Path) -> None:
+    def _put(self, name: str, data: bytes | Sequence[Path]) -> None:
+        """`data`: the content, or the files that have it."""
         if self._used and not self._folder.is_dir():
             # What it held is missing in a new one, which would go unnoticed.
             raise ArchiveFileFails(
@@ -89,18 +98,28 @@ class FolderStore:
             self._put_once(name, data)
         self._used = True
 
-    def _put_once(self, name: str, data: bytes | Path) -> None:
+    def _join(self, name: str, files: Sequence[Path]) -> None:
+        # Before anything is written; and in a folder that is gone, they are what is missing.
+        _all_there(files)
+        try:
+            self._put(name, files)
+        except FileNotFoundError:
+            _all_there(files)
+            raise
+
+    def _put_once(self, name: str, data: bytes | Sequence[Path]) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{uuid4().hex}{_PART}")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o640)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                if isinstance(data, Path):
-                    with data.open("rb") as whole:
-                        shutil.copyfileobj(whole, file, _COPY)
-                else:
+                if isinstance(data, bytes):
                     file.write(data)
+                else:
+                    for path_of_some in data:
+                        with path_of_some.open("rb") as some:
+                            shutil.copyfileobj(some, file, _COPY)
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
@@ -111,9 +130,13 @@ class FolderStore:
 
     def _get(self, name: str, start: int, length: int | None) -> bytes:
         try:
-            with self._path(name).open("rb") as file:
+            # Opening a named pipe would wait for a writer.
+            with open(self._path(name), "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+                about = os.fstat(file.fileno())
+                if not stat.S_ISREG(about.st_mode):
+                    raise KeyError(name)
                 # Memory is taken for as much as is asked for, and an index may say anything.
-                size = os.fstat(file.fileno()).st_size
+                size = about.st_size
                 begin = file.seek(min(start, size))
                 return file.read(size - begin if length is None else min(length, size - begin))
         except FileNotFoundError:
@@ -121,15 +144,31 @@ class FolderStore:
 
     def _list(self, prefix: str) -> list[StoredObject]:
         found = []
-        for folder, _, names in os.walk(self._path(prefix)):
+        for folder, _, names in os.walk(self._path(prefix), onerror=_unless_gone):
             for name in names:
                 if name.startswith("."):
                     continue
                 path = Path(folder) / name
-                with contextlib.suppress(FileNotFoundError):
-                    about = path.stat()
+                if (about := self._file(path)) is not None:
                     found.append(StoredObject(path.relative_to(self._folder).as_posix(), about.st_size, about.st_mtime))
         return found
+
+    def _file(self, path: Path) -> os.stat_result | None:
+        """None if it is gone, or is something else."""
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        else:
+            if stat.S_ISREG(about.st_mode):
+                return about
+        if path not in self._odd:
+            self._odd.add(path)
+            log.warning("archive.not_a_file %s is a pipe, a device or a link to itself, and is not read", path)
+        return None
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -138,6 +177,26 @@ class FolderStore:
             with contextlib.suppress(OSError):
                 # Only if it is empty now.
                 path.parent.rmdir()
+
+
+def _unless_gone(error: OSError) -> None:
+    """A folder that cannot be read would look like one without pages."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _all_there(files: Sequence[Path]) -> None:
+    for path in files:
+        if not path.exists():
+            raise KeyError(str(path))
+
+
+def _hint(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Make room on the disk."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "Give the folder to the user of this process."
+    return "Look at it, and at its disk."
 
 
 def _sync(folder: Path) -> None:

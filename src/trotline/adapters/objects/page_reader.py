@@ -1,6 +1,7 @@
 """Reads all pages that are wanted, file by file; any number of readers can share the work."""
 
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 from trotline.adapters.objects import scanning
@@ -22,19 +23,22 @@ class PageReader:
         self._reader = reader
 
     async def units(self, wanted: ArchiveQuery) -> list[str]:
-        """Open ones first: they are read before they are rolled."""
-        writers = {_unit(name): None for name in await self._reader.open_files()}
-        return [*writers, *(one.name for one in await self._reader.indexes(wanted))]
+        """Open ones first: they are read before they are rolled. Of a writer, the name of its first object: if that is
+        gone when the unit is read, some were rolled meanwhile."""
+        writers = dict[str, str]()
+        for name in await self._reader.open_files():
+            writers.setdefault(_folder(name), name)
+        return [*writers.values(), *(one.name for one in await self._reader.indexes(wanted))]
 
     async def pages(
-        self, wanted: ArchiveQuery, part: int, parts: int, unit: str, skipped: Skipped | None
+        self, wanted: ArchiveQuery, part: int, parts: int, units: Sequence[str] | None, skipped: Skipped | None
     ) -> AsyncIterator[ArchivedPage]:
         """Each part of a rolled file is read by itself; what a writer has not rolled is read by one part."""
         seen = set[str]()
-        for each in [unit] if unit else await self.units(wanted):
+        for each in await self.units(wanted) if units is None else units:
             if not each.startswith(f"{OPEN}/"):
                 found = self._of_rolled(each, wanted, skipped, part, parts)
-            elif crc32(each.encode()) % parts == part:
+            elif crc32(_folder(each).encode()) % parts == part:
                 found = self._of_open(each, wanted, skipped)
             else:
                 continue
@@ -81,19 +85,26 @@ class PageReader:
         return True
 
     async def _of_open(self, unit: str, wanted: ArchiveQuery, skipped: Skipped | None) -> AsyncIterator[ArchivedPage]:
-        names = [unit]
-        if not unit.endswith(FILE):
-            names = [one.name for one in await self._store.listed(unit) if one.name.endswith(FILE)]
-        there = await self._fetched(names)
-        for page in _pages(there, wanted, skipped):
+        folder = _folder(unit)
+        if folder == unit and unit.endswith(FILE):
+            names = [unit]
+        else:
+            names = [one.name for one in await self._store.listed(folder) if one.name.endswith(FILE)]
+        there, orphans, rolled = await self._fetched(names), list[_Orphan](), set[str]()
+        for page in _pages(there, wanted, skipped, orphans):
             yield page
-        if len(there) < len(names) or not names:
-            # Rolled since they were listed.
-            mark = mark_of(unit.rpartition("/")[2])
-            for index in await self._reader.indexes(wanted):
-                if mark in index.name:
-                    async for page in self._of_rolled(index.name, wanted, skipped):
-                        yield page
+        if len(there) == len(names) and unit in names and not orphans:
+            return
+        # Some are rolled, now or by a writer that died before it had removed all of them: the first ones go first.
+        mark = mark_of(folder.rpartition("/")[2])
+        for index in await self._reader.indexes(wanted):
+            if mark in index.name:
+                async for page in self._of_rolled(index.name, wanted, skipped):
+                    rolled.add(page.entry.id)
+                    yield page
+        for orphan in orphans:
+            if orphan.entry.id not in rolled:
+                scanning.told(scanning.damage_of(orphan.entry, orphan.error), skipped)
 
     async def _fetched(self, names: list[str]) -> list[tuple[str, bytes]]:
         """Without those that are gone: rolled, or pruned."""
@@ -104,6 +115,13 @@ class PageReader:
             except KeyError:
                 continue
         return found
+
+
+class _Orphan(NamedTuple):
+    """A revisit, and why it is damaged if it is not in a rolled file: the object with its body is not there."""
+
+    entry: ArchiveEntry
+    error: warc_reading.Bad
 
 
 class _Bodies:
@@ -131,8 +149,8 @@ class _Bodies:
         return self._read[entry.digest]
 
 
-def _unit(name: str) -> str:
-    """The folder of a writer; a foreign file beside them is one by itself."""
+def _folder(name: str) -> str:
+    """Of a writer; a foreign file beside them is one by itself."""
     folder = name.rpartition("/")[0]
     return name if folder == OPEN else folder
 
@@ -141,7 +159,9 @@ def _named_by_another(damage: ArchiveDamage) -> None:
     """An index that is damaged is named by the first of the readers that share it."""
 
 
-def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skipped | None) -> Iterator[ArchivedPage]:
+def _pages(
+    files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skipped | None, orphans: list[_Orphan]
+) -> Iterator[ArchivedPage]:
     """Of files without an index. Where bodies are is kept, and not the bodies: unpacked, all of them may be larger than
     the memory."""
     originals: dict[str, tuple[bytes, ArchiveEntry]] = {}
@@ -155,7 +175,10 @@ def _pages(files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skippe
                 original = _original(*originals[entry.digest]) if _refers(entry, originals) else None
                 page = scanning.page_of(entry, record, original)
             except warc_reading.Bad as error:
-                scanning.told(scanning.damage_of(entry, error), skipped)
+                if entry.is_revisit and entry.digest not in originals:
+                    orphans.append(_Orphan(entry, error))
+                else:
+                    scanning.told(scanning.damage_of(entry, error), skipped)
                 continue
             yield page
 

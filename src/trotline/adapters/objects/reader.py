@@ -101,18 +101,22 @@ class Reader:
 
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         try:
-            data = await self._record(entry)
-        except warc_reading.Bad:
-            entry = await self._moved(entry)
-            data = None
-        try:
-            record = scanning.record_of(entry, await self._record(entry) if data is None else data)
+            entry, record = await self._record(entry)
             original = await self._original(entry, record) if entry.is_revisit else None
             return scanning.page_of(entry, record, original, check=True)
         except warc_reading.Bad as error:
             raise scanning.damaged(scanning.damage_of(entry, error)) from error
 
-    async def _record(self, entry: ArchiveEntry) -> bytes:
+    async def _record(self, entry: ArchiveEntry) -> tuple[ArchiveEntry, warc_reading.Record]:
+        """Where it is now."""
+        try:
+            data = await self._data(entry)
+        except warc_reading.Bad:
+            entry = await self._moved(entry)
+            data = await self._data(entry)
+        return entry, scanning.record_of(entry, data)
+
+    async def _data(self, entry: ArchiveEntry) -> bytes:
         try:
             return await self._store.get(entry.file, entry.offset, entry.length)
         except KeyError:
@@ -130,7 +134,7 @@ class Reader:
         first = warc_reading.refers_to(record)
         async for found in self.entries(ArchiveQuery(url=first.url, until=entry.at + 1.0), _other):
             if found.digest == entry.digest and not found.is_revisit:
-                return scanning.record_of(found, await self._record(found))
+                return (await self._record(found))[1]
         raise warc_reading.Bad(f"its body is missing: it is that of {first.url}, {first.date}")
 
 

@@ -56,6 +56,7 @@ class OpenFile:
         self.size = 0
         self.since: Seconds = 0.0
         self.entries: list[ArchiveEntry] = []
+        """Their offsets are those in that file."""
         self.bodies: dict[str, warc.First] = {}
         """What equal bodies may refer to. Only in the same file: each file is pruned on its own."""
 
@@ -70,7 +71,7 @@ class OpenFile:
         if not self.names:
             self.since = now
         self.names.append(name)
-        self.entries += [msgspec.structs.replace(entry, offset=entry.offset + self.size) for entry in entries]
+        self.entries += entries
         self.bodies.update(bodies)
         self.size += len(data)
 
@@ -82,16 +83,15 @@ class Roller:
     async def roll(self, writer: str, full: OpenFile) -> int:
         """How many captures are gone. The small objects go last: a crash in between leaves captures twice, never
         none."""
-        data = []
-        for name in full.names:
-            try:
-                data.append(await self._store.get(name))
-            except KeyError:
-                # Another process took us for dead and rolled some of them, or they were removed: what is left goes
-                # by itself.
-                await self._roll_rest(writer, full.names)
-                return len({entry.id for entry in full.entries} - await self._rolled(writer))
-        await self._put(writer, full.names, b"".join(data), full.entries)
+        base = _name(writer, full.names, full.entries)
+        try:
+            await self._store.join(base + FILE, full.names)
+        except KeyError:
+            # Another process took us for dead and rolled some of them, or they were removed: what is left goes by
+            # itself.
+            await self._roll_rest(writer, full.names)
+            return len({entry.id for entry in full.entries} - await self._rolled(writer))
+        await self._index(base, full.names, full.entries)
         return 0
 
     async def _rolled(self, writer: str) -> set[str]:
@@ -136,15 +136,17 @@ class Roller:
             there.append(name)
             data.append(found)
             at += len(found)
-        return await self._put(writer, there, b"".join(data), entries) if entries else ""
-
-    async def _put(self, writer: str, names: Sequence[str], data: bytes, entries: Sequence[ArchiveEntry]) -> str:
-        base = _name(writer, names, entries)
-        await self._store.put(base + FILE, data)
-        placed = [msgspec.structs.replace(entry, file=base + FILE) for entry in entries]
-        await self._store.put(base + INDEX, cdxj.written(placed))
-        await self._store.delete(names)
+        if not entries:
+            return ""
+        base = _name(writer, there, entries)
+        await self._store.put(base + FILE, b"".join(data))
+        await self._index(base, there, entries)
         return base + INDEX
+
+    async def _index(self, base: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) -> None:
+        """Of a file that is there; then its small objects go."""
+        await self._store.put(base + INDEX, cdxj.written(entries, base + FILE))
+        await self._store.delete(names)
 
 
 def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) -> str:

@@ -21,7 +21,7 @@ from trotline.ports.backend import (
     SchemaAdmin,
     SinkOffer,
 )
-from trotline.ports.books import OpenBooks
+from trotline.ports.broker_books import OpenBooks
 from trotline.ports.jobs import Jobs
 from trotline.ports.joint_commit import JointCommit
 from trotline.ports.leadership import Leadership
@@ -214,6 +214,12 @@ def _count(url: str) -> dict[str, int]:
     return count_records(url)
 
 
+def _writing_jobs(url: str) -> set[str]:
+    from trotline.adapters.postgres.export_reader import writing_jobs
+
+    return writing_jobs(url)
+
+
 def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
     from trotline.adapters.postgres.row_pages import page
 
@@ -267,7 +273,7 @@ BACKEND = Backend(
         check=_status,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page, jobs=_writing_jobs),
         merge=_merge,
         schema=SchemaAdmin(status=_status, upgrade=_upgrade, retention=_retention, maintain=_maintain),
         load=_load,

@@ -40,7 +40,10 @@ _BY_STATE = {
 }
 _BY_CLASS = {
     "08": ("the connection broke", _WAIT),
-    "28": ("authentication failed", "Check user and password; a password may be given as password=env:NAME."),
+    "28": (
+        "authentication failed",
+        "Check user and password; with password=file:PATH a new one is read at the next connection.",
+    ),
     "53": ("the server is out of resources", _WAIT),
 }
 _OF_A_ROW = ("22", "23")

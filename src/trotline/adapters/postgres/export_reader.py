@@ -21,6 +21,8 @@ _COUNT_WITHIN = 20
 _FETCH_WITHIN = 1800
 """Seconds for some rows: the first ones of a large table are there when it is sorted. A reader that was given up, as by
 a browser that left, does not keep the server busy for ever."""
+_COUNTS_SINCE = 3
+"""The migration that created row_counts: older schemas do not say which jobs wrote."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -66,6 +68,7 @@ class Snapshot:
     ) -> None:
         self._runner = runner
         self._connection = connection
+        self._address = address
         self._schema = address.quoted
         self._chosen = chosen
         self._order = runner.run(FieldOrder.read(connection, address))
@@ -80,6 +83,12 @@ class Snapshot:
         """Rows by kind, without the filters; raises if counting takes too long."""
         self._runner.run(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
         return dict(self._runner.run(self._connection.fetch(statements.rows_by_kind(self._schema))))
+
+    def jobs(self) -> set[str]:
+        """The jobs that have stored rows or visits, as far as retention has kept their lines."""
+        if self._runner.run(migrate.version(self._connection, self._address)) < _COUNTS_SINCE:
+            return set()
+        return {job for (job,) in self._runner.run(self._connection.fetch(statements.writing_jobs(self._schema)))}
 
     async def _cursor(self) -> Any:
         return await self._connection.cursor(
@@ -115,6 +124,11 @@ def read_records(url: str, kind: str | None = None, site: str | None = None) -> 
 def count_records(url: str) -> dict[str, int]:
     with snapshot(url) as rows:
         return rows.counts()
+
+
+def writing_jobs(url: str) -> set[str]:
+    with snapshot(url) as rows:
+        return rows.jobs()
 
 
 def no_tables(address: Address) -> SinkUnreachable:

@@ -186,7 +186,7 @@ async def dial(address: Address, name: str) -> Connection:
 async def _dial(address: Address, name: str) -> Connection:
     return await asyncpg.connect(
         address.dsn,
-        password=None if address.password is None else address.password.reveal(),
+        password=None if address.password is None else address.password.current(),
         timeout=_CONNECT_WITHIN,
         # Named statements would remain in a connection that pgbouncer gives to another client. For the sink, preparing
         # a statement for each batch costs less than can be measured (docs/decisions/045-postgresql-sink.md).

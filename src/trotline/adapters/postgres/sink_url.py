@@ -25,6 +25,23 @@ _OF_THE_SERVER = (
     "ssl_min_protocol_version", "ssl_max_protocol_version", "target_session_attrs", "user", "dbname",
 )  # fmt: skip
 """Parameters of every PostgreSQL client; passed on unchanged."""
+_FORM = "Use the form postgresql://USER@HOST:PORT/DATABASE?schema=shop"
+_VALID = {
+    "schema": "NAME, at most 63 bytes, not pg_...",
+    "pool": "4, an integer from 1 to 20",
+    "timeout": "30s, a length of time above 0",
+    "patience": "30s, a length of time above 0",
+    "freshness": "6h, a length of time",
+    "window": "6h, a length of time",
+    "visits": "day, week or month",
+    "history": "day, week or month",
+    "keep": "90d, a day at least",
+    "keep_history": "90d, a day at least",
+    "retire": "drop, detach or parquet",
+    "parquet": "file:/FOLDER or s3://BUCKET/PREFIX",
+    "prepare": "yes or no",
+}
+"""What to write instead of an invalid value, of the sink and of the frontier."""
 _LONGEST_NAME = 63
 _LAST_PORT = 65_535
 _SHORTEST_RETENTION: Seconds = 86_400.0
@@ -95,9 +112,7 @@ def parse(
             f"the {of} {public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
         ) from error
     except ValueError as error:
-        raise SettingsError(
-            f"the {of} {public}: {error}", hint="Use the form postgresql://USER@HOST:PORT/DATABASE?schema=shop"
-        ) from error
+        raise SettingsError(f"the {of} {public}: {error}", hint=getattr(error, "hint", _FORM)) from error
 
 
 def _query(text: str) -> dict[str, str]:
@@ -128,7 +143,7 @@ def _address(
     user, _, in_url = user_info.partition(":")
     _check_once(given, host=hosts.rpartition(":")[0] or hosts, user=user, dbname=path.strip("/"))
     password = _password(given.pop("password", "") or unquote(in_url))
-    own = {**usual, **{name: options[name](value) for name, value in given.items() if name in options}}
+    own = {**usual, **{name: _value(options, name, value) for name, value in given.items() if name in options}}
     handed_on = {name: value for name, value in given.items() if name not in options}
     for name in handed_on:
         if name not in _OF_THE_SERVER:
@@ -137,6 +152,21 @@ def _address(
     at = f"{user}@" if user else ""
     query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
+
+
+class _WrongOption(ValueError):
+    """The value of an option is not valid; `hint` says what is."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+def _value(options: Mapping[str, Callable[[str], Any]], name: str, text: str) -> Any:
+    try:
+        return options[name](text)
+    except ValueError as error:
+        raise _WrongOption(str(error), f"Write {name}={_VALID.get(name, 'VALUE')}.") from error
 
 
 def _check_once(given: Mapping[str, str], **in_url: str) -> None:
@@ -188,6 +218,8 @@ def _length(text: str) -> Seconds:
 def _retention(text: str) -> Seconds:
     """Partitions are days at least. `keep=90` would be seconds, and everything but today would go."""
     found = _length(text)
+    if not found:
+        raise ValueError(f"{text!r} would keep nothing; leave the option out to keep everything")
     if 0 < found < _SHORTEST_RETENTION:
         raise ValueError(f"{text!r} is {found:,.0f} s, and a day is the shortest that is kept; write it like 90d")
     return found

@@ -56,6 +56,18 @@ def rows_by_kind(schema: str) -> str:
     return f"SELECT kind, count(*) FROM {schema}.records GROUP BY kind ORDER BY min(first_seen_at), kind"
 
 
+def writing_jobs(schema: str) -> str:
+    """Of the ledger it takes one step in the index per job."""
+    return f"""
+        WITH RECURSIVE known (job) AS (
+            SELECT min(job) FROM {schema}.visits
+            UNION ALL
+            SELECT (SELECT min(job) FROM {schema}.visits WHERE job > known.job) FROM known WHERE job IS NOT NULL
+        )
+        SELECT job FROM known WHERE job IS NOT NULL UNION SELECT job FROM {schema}.row_counts
+    """
+
+
 def forget_counts(schema: str) -> str:
     """$1: the time before which they are deleted."""
     return f"DELETE FROM {schema}.row_counts WHERE counted_at < to_timestamp($1::float8)"

@@ -22,6 +22,7 @@ RECEIVED = Metric("trotline_received_bytes_total", "counter", (CRAWL,), "Bytes o
 FETCH = Metric("trotline_fetch_seconds", "histogram", (CRAWL,), "Time of a request, until its body is complete.")
 PARSE = Metric("trotline_parse_seconds", "histogram", (CRAWL,), "Time of a page's handler and its links.")
 COMMIT = Metric("trotline_commit_seconds", "histogram", (CRAWL,), "Time to store and settle a batch of visits.")
+ARCHIVE = Metric("trotline_archive_seconds_total", "counter", (CRAWL,), "Time in which the archive was written to.")
 STORE = Metric("trotline_store_seconds_total", "counter", (CRAWL,), "Time in which the sink was written to.")
 SETTLE = Metric("trotline_settle_seconds_total", "counter", (CRAWL,), "Time in which the frontier settled visits.")
 SLOT_SECONDS = Metric("trotline_slot_seconds_total", "counter", (CRAWL, "phase"), "Time of all slots, by phase.")
@@ -49,8 +50,8 @@ WEB_STREAMS = Metric("trotline_web_streams", "gauge", (), "Open streams of event
 BUILD = Metric("trotline_build_info", "gauge", ("version",), "The version of Trotline; always 1.")
 
 METRICS: tuple[Metric, ...] = (
-    VISITS, HANDLER_ERRORS, RECORDS, RECEIVED, FETCH, PARSE, COMMIT, STORE, SETTLE, SLOT_SECONDS, CPU, LAG, MEMORY,
-    MEMORY_LIMIT, PROCESSES, SLOTS, RESTARTS, TASKS, DELAYED, JOB_STATE, WORKERS, LANES, ADMISSIBLE, WANTED,
+    VISITS, HANDLER_ERRORS, RECORDS, RECEIVED, FETCH, PARSE, COMMIT, ARCHIVE, STORE, SETTLE, SLOT_SECONDS, CPU, LAG,
+    MEMORY, MEMORY_LIMIT, PROCESSES, SLOTS, RESTARTS, TASKS, DELAYED, JOB_STATE, WORKERS, LANES, ADMISSIBLE, WANTED,
     UTILISATION, ALERT, PROXIES, LEADING, WEB_REQUESTS, WEB_STREAMS, BUILD,
 )  # fmt: skip
 STATES = ("running", "paused", "draining", "cancelled", "finished")

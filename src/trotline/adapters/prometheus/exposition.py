@@ -76,6 +76,7 @@ def _worker_families(found: Mapping[str, WorkerFigures]) -> Iterator[Family]:
     yield _histogram(catalogue.FETCH, {job: one.stats.fetch for job, one in each})
     yield _histogram(catalogue.PARSE, {job: one.stats.parse for job, one in each})
     yield _histogram(catalogue.COMMIT, {job: one.stats.commit for job, one in each})
+    yield _counter(catalogue.ARCHIVE, [((job,), one.stats.archive) for job, one in each])
     yield _counter(catalogue.STORE, [((job,), one.stats.store) for job, one in each])
     yield _counter(catalogue.SETTLE, [((job,), one.stats.settle) for job, one in each])
     yield _counter(

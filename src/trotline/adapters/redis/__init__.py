@@ -17,7 +17,7 @@ from trotline.ports.backend import (
     OutboxOffer,
     SinkOffer,
 )
-from trotline.ports.books import OpenBooks
+from trotline.ports.broker_books import OpenBooks
 from trotline.ports.inbox import Inbox
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership

@@ -1,6 +1,7 @@
 """Encodes batches for the scripts: flat msgpack, as nested lists cost the server twice as much, and packed records."""
 
 import random
+import struct
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from math import isfinite
@@ -10,9 +11,10 @@ import msgspec
 
 from trotline.adapters.redis.layouts import (
     JOB_BOUNDS,
-    PACKED_ENDING,
-    Ending,
+    PACKED_RUN,
+    TOKEN_BYTES,
     EndingMore,
+    EndingRun,
     EndKind,
     NewTask,
     RejectedRow,
@@ -181,34 +183,71 @@ def fingerprint_field(task: Task) -> bytes:
 
 
 class Endings:
-    """The leases that end in one call, packed, and the lists that they refer to."""
+    """The leases that end in one call, lane by lane, and the lists that they refer to."""
 
-    def __init__(self) -> None:
-        self.packed = bytearray()
+    def __init__(self, settlements: Sequence[Settlement], batch: Batch) -> None:
+        """The lanes of the leases are the first ones of the batch."""
+        lanes = [batch.lane(settlement.lease.task.lane) for settlement in settlements]
+        self.lanes = len(batch.names)
+        self.order = sorted(range(len(lanes)), key=lanes.__getitem__)
+        """Their places in `settlements`. Those of a lane stay in their order, by which it learns."""
+        self.numbers = [0] * len(lanes)
+        """The number of each settlement in that order, from 1."""
+        for number, place in enumerate(self.order, 1):
+            self.numbers[place] = number
         self.mores: list[list[Any]] = []
         self._texts: dict[str, int] = {}
+        self._runs: list[EndingRun] = []
+        self._sizes: list[int] = []
+        self._last: tuple[EndingRun, bool] | None = None
+        self._took: list[float] = []
+        leases = [settlements[place].lease for place in self.order]
+        self.tokens = b"".join([token_field(lease.token).rjust(TOKEN_BYTES, b"\0") for lease in leases])
+        self.fingerprints = b"".join([fingerprint_field(lease.task) for lease in leases])
 
     @property
     def texts(self) -> list[str]:
         return list(self._texts)
 
+    @property
+    def took(self) -> bytes:
+        return struct.pack(f"<{len(self._took)}d", *self._took)
+
+    @property
+    def runs(self) -> bytes:
+        by_lane = Counter(run.lane for run in self._runs)
+        return b"".join([
+            PACKED_RUN.pack(*run._replace(size=size, is_only=by_lane[run.lane] == 1))
+            for run, size in zip(self._runs, self._sizes, strict=True)
+        ])  # fmt: skip
+
     def text(self, text: str | None) -> int:
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
 
-    def more(self, more: list[Any] | None) -> int:
-        if more is None:
-            return 0
-        self.mores.append(more)
-        return len(self.mores)
+    def add(self, run: EndingRun, took: float, more: list[Any] | None, *, apart: bool) -> None:
+        """`run`: of this one alone. `apart`: it is not joined with the one before it."""
+        if more is not None:
+            self.mores.append(more)
+        self._took.append(took)
+        alike = run, more is None
+        if apart or alike != self._last:
+            self._runs.append(run if more is None else run._replace(more=len(self.mores)))
+            self._sizes.append(0)
+        self._sizes[-1] += 1
+        self._last = alike
+
+    def answers(self, given: Sequence[_Item]) -> list[_Item]:
+        """What is in the order of the leases here, in the order of the settlements."""
+        return [given[number - 1] for number in self.numbers]
 
 
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[LeaseName]
 ) -> Endings:
-    """`left`: leases whose task continues in another shard."""
-    found = Endings()
-    text, pack, add = found.text, PACKED_ENDING.pack, found.packed.extend
-    for settlement in settlements:
+    """`left`: leases whose task continues in another shard. No lease may be there twice."""
+    found = Endings(settlements, batch)
+    for place in found.order:
+        settlement = settlements[place]
         lease, feedback = settlement.lease, settlement.news
         outcome, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
@@ -224,17 +263,19 @@ async def endings(
         kind = None
         if feedback is not None:
             kind = _WITH_ROBOTS[feedback.kind] if feedback.robots else feedback.kind.value
-        ending = Ending(
-            token_field(lease.token),
-            fingerprint_field(lease.task),
-            outcome,
-            text(name),
-            text(kind),
-            text(settlement.member.value if lease.member else None),
-            0 if feedback is None else feedback.took,
-            found.more(_more(values, _tallies(settlement), more)),
+        run = EndingRun(
+            lane=batch.lane(lease.task.lane),
+            size=1,
+            outcome=outcome,
+            is_only=False,
+            tally=found.text(name),
+            kind=found.text(kind),
+            member=found.text(settlement.member.value if lease.member else None),
+            more=0,
         )
-        add(pack(*ending))
+        # The name of such a lane is not what the server has, which may be different for each of them.
+        apart = "\ufffd" in lease.task.lane
+        found.add(run, 0 if feedback is None else feedback.took, _more(values, _tallies(settlement), more), apart=apart)
     return found
 
 

@@ -36,7 +36,7 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.ports.console import MOST_CHAINS
-from trotline.rules import grave_view, notes, pool_moves, redaction, route_queues
+from trotline.rules import grave_view, note_limits, pool_moves, redaction, route_queues
 from trotline.rules.chains import shown_counts
 from trotline.rules.shelves import books_only
 from trotline.rules.stored_values import bounded
@@ -169,7 +169,7 @@ class RedisConsole:
         return await read_notes(self._shards[0], names)
 
     async def write_note(self, name: str, data: bytes, version: int) -> bool:
-        notes.check(name, data)
+        note_limits.check(name, data)
         return await write_note(self._shards[0], name, data, version)
 
 

@@ -14,7 +14,7 @@ from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
 from trotline.model.task_json import LARGEST
-from trotline.model.time import Moment, Seconds
+from trotline.model.time import Moment, Seconds, moment
 from trotline.ports.inbox import AT_ONCE, TAKEN_FOR
 
 ENOUGH = 4 * 1024 * 1024
@@ -124,7 +124,7 @@ def _parked(name: bytes, fields: dict[bytes, bytes]) -> ParkedEntry:
     entry = fields.get(b"entry", b"")
     return ParkedEntry(
         id=name.decode(),
-        at=int(name.partition(b"-")[0]) / 1000,
+        at=moment(name.decode().partition("-")[0], 1000),
         why=fields.get(b"why", b"reason unknown").decode(errors="replace"),
         entry=entry[:SHOWN],
         size=len(entry),

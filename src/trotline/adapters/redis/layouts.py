@@ -72,7 +72,7 @@ SHELVED = struct.Struct("<IH")
 
 
 class MovedTask(NamedTuple):
-    """A task that moved here from another shard (receive_moved.lua); flat."""
+    """A task that moved here from another shard (receive_moved_tasks.lua); flat."""
 
     mark: str
     """Fingerprint and number of redirects: identifies a repeated move."""
@@ -93,27 +93,27 @@ class EndKind(IntEnum):
     """Its task continues in another shard, which has it already."""
 
 
-class Ending(NamedTuple):
-    """One lease that ends (settle.lua), packed: a list of values costs the server three times as much. Texts and `more`
-    are numbers of a place in lists of the call, from 1; 0: none."""
+class EndingRun(NamedTuple):
+    """Leases of one lane that end alike (settle.lua), packed. Texts and `more` are numbers of a place in lists of the
+    call, from 1; 0: none."""
 
-    token: bytes
-    fingerprint: bytes
+    lane: int
+    """Index of their lane in the names of the call."""
+    size: int
     outcome: EndKind
+    is_only: bool
+    """The lane has no other run in this call."""
     tally: int
-    """The name of its counter."""
+    """The name of their counter."""
     kind: int
     """Verdict of the feedback; with the prefix "+" if the visit knew robots.txt."""
     member: int
-    """The result for the member of a proxy pool that it went through (MemberResult)."""
-    took: float
+    """The result for the member of a proxy pool that they went through (MemberResult)."""
     more: int
-    """See EndingMore."""
+    """The EndingMore of the first; those of the others follow it."""
 
 
-PACKED_ENDING = struct.Struct("<6s8sBHHHdH")
-ENDING_FORM = "<BHHHdH"
-"""What follows the fingerprint."""
+PACKED_RUN = struct.Struct("<HHBBHHHH")
 
 
 class EndingMore(NamedTuple):
@@ -318,9 +318,11 @@ RING = (
 when the first of its resting members is due, 0 if none rests. CHANGES: of the pool, as far as the ring has followed
 them. TESTED: six bytes, zeros if no member is. Up to GAP_AT in one string, and the rest, of few lanes, in another."""
 PACKED_RING = struct.Struct("<IIddd")
+CALM_RING = struct.Struct("<II")
+"""The short form: DEALT and CHANGES, where the other values are 0."""
 PACKED_EVIDENCE = struct.Struct("<dddddd6s")
 DEALT_TOGETHER = 16
-"""Members of a pool whose ids are kept in one string, in the order of their numbers."""
+"""Members of a pool whose ids and numbers are kept in one string, in the order of their numbers."""
 SET_ASIDE = 255
 """In place of a member's uses: it rests because it was removed from the pool."""
 PACKED_RULES = struct.Struct("<ddIddIIdd")
@@ -334,6 +336,8 @@ MOST_TEMPLATES = 58_500
 SHARED_LANE = struct.Struct("<BHBddIdddIdIdddddddBddIIddd")
 """The shared part of a lane: 0, number of claims, 1 if an operator set its bounds; FLOOR to ASKED_AT. Then follow the
 operator's bounds, the claims, and WHY."""
+STRUGGLING, CALM = 0, 1
+"""The first byte. A calm lane has one claim, and nothing but good answers: a broad crawl has hundreds of thousands."""
 CALM_LANE = struct.Struct("<BIIdddIdddddd")
 """The short form: 1, its only claim without WANTS, INTERVAL, NEXT, LATENCY, USUAL, ASKED and ASKED_AT."""
 BOUNDS = struct.Struct("<ddI")

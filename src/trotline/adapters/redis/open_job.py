@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from trotline.adapters.redis.books import RedisBooks
+from trotline.adapters.redis.broker_books import RedisBooks
 from trotline.adapters.redis.console import RedisConsole
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.job_shards import JobShards
@@ -11,7 +11,7 @@ from trotline.adapters.redis.server import Client
 from trotline.model.job import Job
 from trotline.model.time import Moment
 from trotline.ports.backend import OpenJob
-from trotline.ports.books import OpenBooks
+from trotline.ports.broker_books import OpenBooks
 
 
 def open_job(

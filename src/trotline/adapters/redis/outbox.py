@@ -17,7 +17,7 @@ from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError, SinkUnreachable
 from trotline.model.parcel import Parked, Taken, Waiting
 from trotline.model.record import Record
-from trotline.model.time import Moment, Seconds, seconds
+from trotline.model.time import Moment, Seconds, moment, seconds
 from trotline.model.visit_row import VisitRow
 from trotline.rules.storable_rows import rows_of
 
@@ -229,7 +229,7 @@ def _taken(name: str, job: str, blob: bytes, times: int) -> Taken:
 
 def _parked(name: bytes, fields: dict[bytes, bytes]) -> Parked:
     return Parked(
-        at=int(name.partition(b"-")[0]) / 1000,
+        at=moment(name.decode().partition("-")[0], 1000),
         job=fields[b"job"].decode(),
         records=int(fields[b"records"]),
         bytes=len(fields[b"blob"]),

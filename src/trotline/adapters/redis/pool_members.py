@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from trotline.adapters.redis.layouts import (
+    CALM_RING,
     MEMBER_BYTES,
     MEMBER_NAME_BYTES,
     PACKED_EVIDENCE,
@@ -17,7 +18,6 @@ from trotline.adapters.redis.layouts import (
     RESTING_STRIKE,
 )
 from trotline.adapters.redis.task_codec import unwrap
-from trotline.model.lease import Lease
 from trotline.model.proxy_pool import VIA, PoolRules
 from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
 
@@ -45,27 +45,14 @@ def unpack_rules(packed: bytes) -> PoolRules:
     )
 
 
-def split_members(reply: list[Any], at: int) -> dict[int, tuple[int, bool]]:
-    """Place in the reply of a lease -> its member, and whether the site blocks us. The reply keeps the tasks alone."""
-    members = {}
-    while at < len(reply):
-        name, count = reply[at : at + 2]
-        at += 2
-        if _VIA in name:
-            # Each with its number; one byte more if the site blocks us.
-            packed = reply.pop(at)
-            blocked = len(packed) > count * MEMBER_NAME_BYTES
-            for number in range(count):
-                start = number * MEMBER_NAME_BYTES
-                members[at + 1 + 2 * number] = member_of(packed[start : start + _ID]), blocked
-        at += 2 * count
-    return members
+def has_pool(lane: bytes) -> bool:
+    return _VIA in lane
 
 
-def with_member(lease: Lease, member: tuple[int, bool] | None) -> Lease:
-    if member is None:
-        return lease
-    return msgspec.structs.replace(lease, member=member[0], site_blocked=member[1])
+def read_members(packed: bytes, count: int) -> tuple[list[int], bool]:
+    """The members of so many leases of a lane, and whether the site blocks us: one byte more."""
+    size = MEMBER_NAME_BYTES
+    return [member_of(packed[at : at + _ID]) for at in range(0, count * size, size)], len(packed) > count * size
 
 
 class LeasedTask(NamedTuple):
@@ -140,7 +127,11 @@ def _latest_with(bits: int, upto: int) -> int:
 
 def unpack_ring(packed: bytes, known: bytes | None = None) -> LaneRing:
     """`known`: its evidence, if there is any."""
-    dealt, _, _, gap, gap_at = PACKED_RING.unpack(packed)
+    gap = gap_at = 0.0
+    if len(packed) == CALM_RING.size:
+        dealt, _ = CALM_RING.unpack(packed)
+    else:
+        dealt, _, _, gap, gap_at = PACKED_RING.unpack(packed)
     evidence, share, suspected_at, blocked_at, *_ = PACKED_EVIDENCE.unpack(known or bytes(PACKED_EVIDENCE.size))
     return LaneRing(
         dealt=dealt,

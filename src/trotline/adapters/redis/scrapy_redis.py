@@ -2,11 +2,15 @@
 
 from collections.abc import AsyncIterator
 
+from redis import exceptions
+
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.server import Server
 
 BATCH = 500
+_NO_KEY = "no such key"
 _TAKEN = "trotline-import"
+_REFUSED = "trotline-refused"
 IMPORTED = "imported"
 
 
@@ -16,8 +20,14 @@ class ScrapyRedisKeys:
         self._server = Server(connect(url))
         self.queue, self.seen = queue, seen
         self.taken = f"{self.queue}:{_TAKEN}"
-        self.refused = f"{self.queue}:trotline-refused"
+        self.again = self.queue.endswith(f":{_REFUSED}")
+        """It is the list of what an import has refused: what is refused again goes back to it."""
+        self.refused = self.queue if self.again else f"{self.queue}:{_REFUSED}"
         self.imported = f"{self.seen}:{IMPORTED}"
+
+    async def exist(self) -> bool:
+        """Has a crawl used these keys? Its filter stays when its queue is empty."""
+        return bool(await self._server.ask("EXISTS", self.queue, self.taken, self.seen, self.imported))
 
     async def take(self) -> bool:
         """Rename the queue: what its workers add from now on is in a new one. False: there is nothing to take.
@@ -25,9 +35,16 @@ class ScrapyRedisKeys:
         What an earlier import has left is taken first."""
         if await self._server.ask("EXISTS", self.taken):
             return True
-        if not await self._server.ask("EXISTS", self.queue):
+        return await self._server.plain(self._rename)
+
+    async def _rename(self) -> bool:
+        try:
+            return bool(await self._server.client.execute_command("RENAMENX", self.queue, self.taken))
+        except exceptions.ResponseError as error:
+            # A key ends with its last entry: its workers may take that at any time.
+            if _NO_KEY not in str(error):
+                raise
             return False
-        return bool(await self._server.ask("RENAMENX", self.queue, self.taken))
 
     async def copy_filter(self) -> int:
         """Its workers may delete it when they end. The number of its members."""

@@ -5,10 +5,14 @@ kept (scripts.py). The text that comes out therefore has two parts: the function
 everything else anew for each call: first the statements of the helpers, in the order of their dependencies, then those
 of the script. A name that the statements declare with `local` belongs to the functions, too. The line `local x = ...`
 with the comment `once` behind it is run with the functions: what it keeps is kept from call to call.
+
+Helpers come in groups: mostly one, or the parts of a helper and then that helper, of which alone the exports are seen
+from outside. Lua allows 200 local names at the same time.
 """
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Set
+from itertools import chain
 
 from trotline.adapters.redis.lua_constants import CONSTANTS, lua_value
 
@@ -35,17 +39,17 @@ end
 """
 
 
-def assembled(helpers: Sequence[str], text: str) -> str:
+def assembled(groups: Sequence[Sequence[str]], text: str) -> str:
     """The text, which defines `answer`, from the texts of helpers and script, with constants replaced. Functions that
     nobody calls are left out."""
     constants = dict(_CONSTANTS)
-    for part in (*helpers, text):
+    for part in (*chain.from_iterable(groups), text):
         for names, values in _NUMBERS.findall(part):
             constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
     parts = [_main(_NUMBERS.sub("", text))]
     words = _words(parts[0])
-    for helper in reversed(helpers):
-        parts.append(_block(_NUMBERS.sub("", helper), words))
+    for group in reversed(groups):
+        parts.append(_grouped([_NUMBERS.sub("", helper) for helper in group], words))
         words |= _words(parts[-1])
     parts.append(_HEAD)
     # Lua would look up each of them at every use.
@@ -61,15 +65,29 @@ def _main(text: str) -> str:
     return f"{_locals(names)}{functions}{_ANSWER}{statements}end\n"
 
 
-def _block(text: str, wanted: Container[str]) -> str:
-    """A helper, of which only the exports in `wanted` are seen from outside."""
+def _grouped(helpers: Sequence[str], wanted: Set[str]) -> str:
+    """The last of the helpers with its parts, of which only its own exports in `wanted` are seen from outside."""
+    names, block = _block(helpers[-1], wanted)
+    if len(helpers) == 1:
+        return f"{_locals(names)}{block}"
+    words = wanted | _words(block)
+    for part in reversed(helpers[:-1]):
+        own_names, own_block = _block(part, words)
+        # The helper may export names of its parts.
+        block = f"{_locals([name for name in own_names if name not in names])}{own_block}{block}"
+        words |= _words(own_block)
+    return f"{_locals(names)}do\n{block}end\n"
+
+
+def _block(text: str, wanted: Container[str]) -> tuple[Sequence[str], str]:
+    """Those exports of a helper that are in `wanted`, and the helper: no other name of it is seen from outside."""
     exports = " ".join(_EXPORTS.findall(text)).split()
     names, functions, statements = _split(text, wanted)
     words = _words(functions) | _words(statements)
     outside = [export for export in exports if export in wanted]
     inside = [export for export in exports if export not in wanted and export in words]
     start = f"helper_starts[#helper_starts + 1] = function()\n{statements}end\n" if statements else ""
-    return f"{_locals(outside)}do\n{_locals([*inside, *names])}{functions}{start}end\n"
+    return outside, f"do\n{_locals([*inside, *names])}{functions}{start}end\n"
 
 
 def _split(text: str, wanted: Container[str] | None) -> tuple[Sequence[str], str, str]:

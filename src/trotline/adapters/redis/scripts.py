@@ -1,7 +1,8 @@
 """The Lua scripts: one file per command, assembled with the helpers that it uses (script_assembly.py).
 
 A file declares imports, `-- uses job_lanes: load_lanes touch`, and a helper its exports, `-- exports: touch`. Each
-helper is a block of its own, as Lua allows 200 local names per scope. Constants of lua_constants.py become values.
+helper is a block of its own, as Lua allows 200 local names per scope; one that says `-- part of pool_members` is within
+the block of that helper, and seen by its other parts only. Constants of lua_constants.py become values.
 
 The scripts of every page are functions of the server (functions.py): EVALSHA makes all functions of a script anew for
 each call. See docs/decisions/158-scripts-of-every-page-are-functions.md.
@@ -30,6 +31,7 @@ _HELPERS = _FOLDER / "helpers"
 _SEEN = "seen"
 """Placeholder for the helpers of the job's duplicate filter."""
 _USES = re.compile(r"^-- uses (\w+): (.+)$", re.MULTILINE)
+_PART_OF = re.compile(r"^-- part of (\w+)$", re.MULTILINE)
 _AS_FUNCTIONS = frozenset({"put", "lease", "settle"})
 LIBRARIES = "trotline_"
 """The names of libraries begin with it; a hash of the text follows, so that versions do not disturb each other."""
@@ -84,7 +86,22 @@ def plain_script(text: str, seen: Sequence[str] = ()) -> str:
 
 
 def _body(text: str, seen: Sequence[str]) -> str:
-    return script_assembly.assembled([helper_text(helper) for helper in helpers_of(text, seen)], text)
+    groups = [[helper_text(helper) for helper in group] for group in _groups_of(helpers_of(text, seen))]
+    return script_assembly.assembled(groups, text)
+
+
+def _groups_of(helpers: Sequence[str]) -> list[list[str]]:
+    """Each helper behind its parts, which come as late as the last of them."""
+    parts: dict[str, list[str]] = {}
+    groups = []
+    for helper in helpers:
+        if whole := _PART_OF.search(helper_text(helper)):
+            parts.setdefault(whole[1], []).append(helper)
+        else:
+            groups.append([*parts.pop(helper, []), helper])
+    if parts:
+        raise ValueError(f"{', '.join(sorted(parts))}: used by a part only")
+    return groups
 
 
 def helpers_of(text: str, seen: Sequence[str]) -> list[str]:

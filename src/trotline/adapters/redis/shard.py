@@ -16,14 +16,14 @@ from trotline.adapters.redis.batch_codec import (
     encode,
     endings,
     fingerprint_field,
+    name_of,
     parts_of,
     raw,
     task_weight,
     token_field,
 )
 from trotline.adapters.redis.layouts import LeaseReply, MovedTask, RevisitRow, WorkerRow, unflatten
-from trotline.adapters.redis.lease_result import LeaseResult
-from trotline.adapters.redis.pool_members import split_members, with_member
+from trotline.adapters.redis.lease_result import LeaseResult, handed_out
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.server import Server
@@ -37,7 +37,7 @@ from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 from trotline.ports.frontier import DIRECT
 from trotline.rules.stored_values import counter
 from trotline.rules.worker_info import read_info, shown_name
@@ -143,23 +143,19 @@ class Shard:
         result = LeaseResult([], pause, bool(head.over), head.best, head.line, stuck=head.stuck.decode().split())
         if len(reply) == _HEAD:
             return result
-        members = split_members(reply, _HEAD)
-        await self.templates.look_up(templates_in(reply[_HEAD + 3 :: 2]))
-        leased_at, token, unreadable, at = head.now / 1e6, head.token, [], _HEAD
+        lanes = list(handed_out(reply, _HEAD))
+        await self.templates.look_up(templates_in([blob for some in lanes for blob in some.blobs]))
+        leased_at, token, unreadable = head.now / 1e6, head.token, []
         unpack, template = self.codec.unpack, self.templates.template
-        while at < len(reply):
-            (name, count), at = reply[at : at + 2], at + 2
-            lane, upto = name.decode(errors="replace"), at + 2 * count
-            for place in range(at, upto, 2):
-                start_in, blob = reply[place], reply[place + 1]
+        for lane, blobs, starts, members, blocked in lanes:
+            for blob, start_in, member in zip(blobs, starts, members, strict=True):
                 try:
                     task, kills = unpack(blob, lane, template)
-                    lease = Lease(task, token, start_in / 1e6, START_SLACK, leased_at, asked_at, kills)
-                    result.leases.append(lease if not members else with_member(lease, members.get(place + 1)))
+                    lease = Lease(task, token, start_in, START_SLACK, leased_at, asked_at, kills, member, blocked)
+                    result.leases.append(lease)
                 except Undecodable as error:
                     unreadable += [token, str(error)[:200]]
                 token += self._shards
-            at = upto
         self._last[worker] = token - self._shards
         if unreadable:
             result.parked = len(unreadable) // 2
@@ -198,7 +194,7 @@ class Shard:
             level = int.from_bytes(held[:LEVEL_BYTES], "little", signed=True)
             blob = blob[: COUNTS.start] + held[LEVEL_BYTES:] + blob[COUNTS.stop :]
             flat += MovedTask(mark(task), batch.lane(task.lane), level, wait, raw(blob))
-        await self.server.run(script("receive_moved"), self.key, encode((batch.names, flat)))
+        await self.server.run(script("receive_moved_tasks"), self.key, encode((batch.names, flat)))
 
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
@@ -209,26 +205,34 @@ class Shard:
     async def settle_at_once(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
+        first = {name_of(each.lease): each for each in reversed(settlements)}
+        if len(first) < len(settlements):
+            # A lease that appears twice in one batch is settled once, by the first.
+            answers = dict(zip(first, await self.settle_at_once(worker, list(first.values()), left), strict=True))
+            return [answers.pop(name_of(each.lease), Settled.STALE) for each in settlements]
         batch = self.batch()
         ends = await endings(settlements, batch, self._chance, left)
         owners: list[int] = []
         children: list[Task] = []
-        for number, settlement in enumerate(settlements, 1):
+        for number, settlement in zip(ends.numbers, settlements, strict=True):
             children += settlement.children
             owners += [number] * len(settlement.children)
         if children:
             await batch.add(children)
         chained = batch.chained or any(settlement.lease.task.chain for settlement in settlements)
-        publishes = self.made is not None
-        payload = encode((batch.names, batch.tasks, owners, ends.texts, ends.mores, chained, publishes))
+        payload = encode(
+            (batch.names, ends.lanes, batch.tasks, owners, ends.texts, ends.mores, chained, self.made is not None)
+        )
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # Without children it needs no more memory, and is allowed when there is none.
         command = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
-        answer = await self.server.run(command, self.key, worker, name, payload, bytes(ends.packed))
+        answer = await self.server.run(
+            command, self.key, worker, name, payload, ends.runs, ends.tokens, ends.fingerprints, ends.took
+        )
         self._unsure.pop(worker, None)
-        return [_SETTLED[digit] for digit in self._without_parcels(answer, children)]
+        return ends.answers([_SETTLED[digit] for digit in self._without_parcels(answer, children)])
 
     def _settle_name(self, worker: str, tokens: list[int]) -> str:
         asked, name = self._unsure.get(worker, ([], ""))

@@ -49,6 +49,19 @@ def is_past_the_end(text: str) -> bool:
     return "<Code>InvalidRange<" in text or "status code: 416" in text
 
 
+_LOOKUP = re.compile(r"performing [A-Z]{3,7} http://169\.254\.\d{1,3}\.\d{1,3}/(?:latest|v\d)/")
+"""The metadata service of a machine or a container, which is the last place where credentials are looked for."""
+NO_CREDENTIALS = (
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name them: ?credentials=env:NAME."
+    " On AWS: give the machine or the container a role."
+)
+
+
+def is_credential_lookup(text: str) -> bool:
+    """It failed while credentials were looked for: there are none in the environment, and this machine has no role."""
+    return _LOOKUP.search(text) is not None
+
+
 _CLOCK = "Set the clock of this machine (timedatectl): a signature is valid for some minutes only."
 _CREDENTIALS = (
     "Check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or ?credentials=) and the bucket's policy."

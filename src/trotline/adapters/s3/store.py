@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,8 +17,16 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
+from trotline.adapters.s3 import quiet_exit
 from trotline.adapters.s3.address import Address
-from trotline.adapters.s3.plain_errors import cause, is_past_the_end, refusal_hint, unreadable_name
+from trotline.adapters.s3.plain_errors import (
+    NO_CREDENTIALS,
+    cause,
+    is_credential_lookup,
+    is_past_the_end,
+    refusal_hint,
+    unreadable_name,
+)
 from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
 from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
@@ -28,7 +36,10 @@ T = TypeVar("T")
 
 _CONNECT = timedelta(seconds=5)
 _REQUEST = timedelta(seconds=60)
-"""One request, a PUT of a rolled file included."""
+"""One request, a PUT of a rolled file or a page of a long list included."""
+_SMALL_REQUEST = timedelta(seconds=15)
+"""One request with at most `_SMALL` bytes: a server that hangs is noticed sooner, and called unreachable."""
+_SMALL = MIB
 _RETRY = timedelta(seconds=10)
 _ONE_PUT = 8 * MIB
 """Larger files are sent in parts of this size. A process that dies meanwhile leaves invisible parts: let the
@@ -46,7 +57,9 @@ class S3Objects:
         self._address = address
         at = f" at {address.endpoint}" if address.endpoint else ""
         self._place = f"s3://{address.bucket}/{address.prefix}".rstrip("/") + at
-        self._store = _store(address)
+        quiet_exit.install()
+        self._store = _store(address, _REQUEST)
+        self._quick = _store(address, _SMALL_REQUEST)
         self._prefix = f"{address.prefix}/" if address.prefix else ""
 
     async def check(self) -> None:
@@ -58,7 +71,8 @@ class S3Objects:
             raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
 
     async def put(self, name: str, data: bytes) -> None:
-        await self._ask(obstore.put_async(self._store, self._prefix + name, data, use_multipart=False))
+        store = self._quick if len(data) <= _SMALL else self._store
+        await self._ask(obstore.put_async(store, self._prefix + name, data, use_multipart=False))
 
     async def put_file(self, name: str, file: Path) -> None:
         size = await asyncio.to_thread(lambda: file.stat().st_size)
@@ -71,16 +85,20 @@ class S3Objects:
             max_concurrency=_PARTS,
         )
         await self._ask(put)
-        stored = (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
+        stored = (await self._ask(obstore.head_async(self._quick, self._prefix + name)))["size"]
         if stored != size:
             raise ArchiveUnreachable(
                 f"{self._place} has {stored:,} bytes of {name}, and not {size:,}", hint="It is sent again."
             )
 
+    async def join(self, name: str, parts: Sequence[str]) -> None:
+        # In memory: a copy in the bucket needs a multipart upload, with parts of 5 MiB or more.
+        await self.put(name, b"".join([await self.get(part) for part in parts]))
+
     async def size_of(self, name: str) -> int | None:
         """None: there is no such object."""
         try:
-            return (await self._ask(obstore.head_async(self._store, self._prefix + name)))["size"]
+            return (await self._ask(obstore.head_async(self._quick, self._prefix + name)))["size"]
         except KeyError:
             return None
 
@@ -91,8 +109,9 @@ class S3Objects:
         if length is None:
             found = await obstore.get_async(self._store, name)
             return bytes(await found.bytes_async())[start:]
+        store = self._quick if length <= _SMALL else self._store
         try:
-            return bytes(await obstore.get_range_async(self._store, name, start=start, length=length))
+            return bytes(await obstore.get_range_async(store, name, start=start, length=length))
         except GenericError as error:
             if is_past_the_end(str(error)):
                 return b""
@@ -112,7 +131,7 @@ class S3Objects:
 
     async def _list_some(self) -> None:
         try:
-            async for _ in obstore.list(self._store, f"{self._prefix}warc/", chunk_size=1):
+            async for _ in obstore.list(self._quick, f"{self._prefix}warc/", chunk_size=1):
                 return
         except BaseError as error:
             # It answers, and to write needs no list: readers are told of the name.
@@ -122,7 +141,7 @@ class S3Objects:
     async def delete(self, names: Sequence[str]) -> None:
         for name in names:
             try:
-                await self._ask(obstore.delete_async(self._store, self._prefix + name))
+                await self._ask(obstore.delete_async(self._quick, self._prefix + name))
             except KeyError:
                 continue
 
@@ -146,6 +165,11 @@ class S3Objects:
                 ) from None
             if "NoSuchBucket" in str(error):
                 raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
+            if is_credential_lookup(str(error)):
+                # It is not the archive that answered, or did not: no request was sent to it.
+                raise ArchiveUnreachable(
+                    f"{self._place} was not asked: no credentials were found", hint=NO_CREDENTIALS
+                ) from None
             refused = isinstance(error, GenericError) and " 403 " in str(error)
             what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
             raise ArchiveUnreachable(
@@ -163,7 +187,7 @@ def _is_folder(one: Any) -> bool:
     return not one["size"] and "." not in one["path"].rpartition("/")[2]
 
 
-def _store(address: Address) -> S3Store:
+def _store(address: Address, timeout: timedelta) -> S3Store:
     config: dict[str, Any] = {
         "virtual_hosted_style_request": not address.endpoint and "." not in address.bucket,
         # The server refuses what it did not receive as it was sent.
@@ -174,7 +198,7 @@ def _store(address: Address) -> S3Store:
     region = address.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     config["region"] = region or "us-east-1"
     if address.credentials:
-        config |= _given(address.credentials)
+        config["credential_provider"] = _given(address.credentials)
     elif os.environ.get("AWS_PROFILE") and "AWS_ACCESS_KEY_ID" not in os.environ:
         config["credential_provider"] = _profile()
     return S3Store(
@@ -182,18 +206,36 @@ def _store(address: Address) -> S3Store:
         client_options={
             "allow_http": address.endpoint.startswith("http://"),
             "connect_timeout": _CONNECT,
-            "timeout": _REQUEST,
+            "timeout": timeout,
         },
         retry_config={"max_retries": _TRIES, "retry_timeout": _RETRY},
         **config,
     )
 
 
-def _given(reference: str) -> dict[str, str]:
+def _given(reference: str) -> Callable[[], dict[str, Any]]:
+    """A file is read again for each request: keys are rotated while we run."""
     try:
-        words = Secret.parse(reference).reveal().strip().split(":")
+        secret = Secret.parse(reference)
     except SecretMissing as error:
         raise SettingsError(f"the credentials of the archive: {error}", hint="Set it, or name another.") from error
+    _words(reference, secret.reveal())
+
+    def current() -> dict[str, Any]:
+        key, password, *token = _words(reference, secret.current())
+        return {
+            "access_key_id": key,
+            "secret_access_key": password,
+            "token": token[0] if token else None,
+            # The client asks again when they have expired.
+            "expires_at": datetime.now(UTC),
+        }
+
+    return current
+
+
+def _words(reference: str, text: str) -> list[str]:
+    words = text.strip().split(":")
     if len(words) not in (2, 3) or not all(words):
         raise SettingsError(
             f"{reference} does not hold the credentials of an archive",
@@ -201,7 +243,7 @@ def _given(reference: str) -> dict[str, str]:
         )
     for word in words[1:]:
         Secret(word)
-    return dict(zip(("access_key_id", "secret_access_key", "session_token"), words, strict=False))
+    return words
 
 
 def _profile() -> Any:

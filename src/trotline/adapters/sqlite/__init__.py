@@ -87,6 +87,12 @@ def _count(url: str) -> dict[str, int]:
     return count_records(path_of(url))
 
 
+def _writing_jobs(url: str) -> set[str]:
+    from trotline.adapters.sqlite.sink_file import writing_jobs
+
+    return writing_jobs(path_of(url))
+
+
 def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
     from trotline.adapters.sqlite.sink_pages import page
 
@@ -135,7 +141,7 @@ BACKEND = Backend(
         open=_sink,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page, jobs=_writing_jobs),
         merge=_merge,
         load=_load,
     ),

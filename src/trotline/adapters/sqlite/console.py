@@ -16,8 +16,7 @@ from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Prog
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import grave_view, pool_moves, redaction
-from trotline.rules import notes as note_rules
+from trotline.rules import grave_view, note_limits, pool_moves, redaction
 from trotline.rules.chains import shown_counts
 from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
 
@@ -104,7 +103,7 @@ class SqliteConsole:
         return await self._file.read(lambda db: notes.read(db, self._number, names))
 
     async def write_note(self, name: str, data: bytes, version: int) -> bool:
-        note_rules.check(name, data)
+        note_limits.check(name, data)
         # Not durable: after a power failure an older note is read, which its next writer replaces.
         return await self._file.db.write(lambda db: notes.write(db, self._number, name, data, version), durable=False)
 

@@ -140,3 +140,11 @@ def read_records(path: str | Path, kind: str | None = None, site: str | None = N
 def count_records(path: str | Path) -> dict[str, int]:
     with snapshot(path) as rows:
         return rows.counts()
+
+
+def writing_jobs(path: str | Path) -> set[str]:
+    """The jobs that have stored rows or visits. Files of older versions lack tables; then those of the others."""
+    with reading(path) as connection:
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        queries = [query for table, query in row_counts.JOBS.items() if table in there]
+        return {job for query in queries for (job,) in connection.execute(query)}

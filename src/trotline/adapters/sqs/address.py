@@ -41,11 +41,11 @@ class Address(NamedTuple):
         return f"SQS {self.region}{at}"
 
     @property
-    def credentials(self) -> dict[str, str]:
+    def credentials(self) -> dict[str, Secret]:
         """What the client library takes; empty: it finds them itself. SettingsError if a reference leads nowhere."""
         names = {"aws_access_key_id": self.key, "aws_secret_access_key": self.secret, "aws_session_token": self.token}
         try:
-            return {name: Secret.parse(value).reveal() for name, value in names.items() if value}
+            return {name: Secret.parse(value) for name, value in names.items() if value}
         except (ValueError, OSError) as error:
             raise SettingsError(
                 f"the credentials of {self.place} cannot be read: {error}", hint="See key= and secret= in its URL."

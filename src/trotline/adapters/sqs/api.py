@@ -11,7 +11,8 @@ from aiobotocore.session import AioSession
 from botocore.loaders import Loader, create_loader
 
 from trotline.adapters.sqs.address import Address
-from trotline.adapters.sqs.errors import LIBRARY, explained
+from trotline.adapters.sqs.errors import LIBRARY, explained, is_refused
+from trotline.model.secret import Secret
 from trotline.model.time import Seconds
 
 CONNECT: Seconds = 5.0
@@ -36,6 +37,8 @@ class Api:
         self.units = 0
         """What is paid for."""
         self._client: Any = None
+        self._credentials: dict[str, Secret] | None = None
+        """None: not read yet."""
         self._open = contextlib.AsyncExitStack()
         self._opening = asyncio.Lock()
 
@@ -43,6 +46,7 @@ class Api:
         self, doing: str, verb: str, size: int = 0, within: Seconds = ANSWER, **words: Any
     ) -> dict[str, Any]:
         """Raises FrontierError. `size`: bytes of the messages that are sent."""
+        client = None
         try:
             client = await self._opened()
             self.calls[verb] += 1
@@ -51,6 +55,8 @@ class Api:
                 answer: dict[str, Any] = await getattr(client, verb)(**words)
                 return answer
         except LIBRARY as error:
+            if is_refused(error):
+                await self._reopen(client)
             raise explained(error, self.address, doing) from error
 
     def received(self, size: int) -> None:
@@ -60,6 +66,8 @@ class Api:
     async def _opened(self) -> Any:
         async with self._opening:
             if self._client is None:
+                if self._credentials is None:
+                    self._credentials = self.address.credentials
                 session = AioSession()
                 session.register_component("data_loader", _loader())
                 opening = session.create_client(
@@ -73,10 +81,16 @@ class Api:
                         # The pump repeats what fails; here only what a single lost connection spoils.
                         retries={"mode": "standard", "total_max_attempts": 2},
                     ),
-                    **self.address.credentials,
+                    **{name: secret.current() for name, secret in self._credentials.items()},
                 )
                 self._client = await self._open.enter_async_context(opening)
             return self._client
+
+    async def _reopen(self, refused: Any) -> None:
+        """The next call opens a client with the credentials as they are then: keys are rotated while we run."""
+        async with self._opening:
+            if self._client is refused:
+                await self.close()
 
     async def close(self) -> None:
         client, self._client = self._client, None

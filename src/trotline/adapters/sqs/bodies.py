@@ -13,6 +13,7 @@ from trotline.errors import FrontierError
 
 LARGEST = 256 * 1024
 """Bytes of a message, and of all messages of a call. AWS takes more by now, and other servers do not."""
+_PACKED = '{"v":1,"zstd":'
 UNPACKED = 16 * 1024 * 1024
 """Bytes that are unpacked at most."""
 
@@ -36,10 +37,15 @@ def to_text(body: bytes) -> str:
     return packed
 
 
+def is_packed(text: str) -> bool:
+    """It looks like it."""
+    return text.startswith(_PACKED)
+
+
 def from_text(text: str) -> bytes:
     """What cannot be unpacked is returned as it is: the reader refuses it."""
     body = text.encode(errors="replace")
-    if not body.startswith(b'{"v":1,"zstd":'):
+    if not is_packed(text):
         return body
     try:
         packed = msgspec.json.decode(body, type=_Packed).zstd
@@ -48,14 +54,6 @@ def from_text(text: str) -> bytes:
     except (msgspec.MsgspecError, zstandard.ZstdError, binascii.Error, ValueError):
         return body
     return body if len(unpacked) > UNPACKED else unpacked
-
-
-def cut(body: bytes) -> tuple[str, str]:
-    """A message of another program as it can be kept, and a remark if that is not all of it."""
-    text = body.decode(errors="replace")
-    if len(body) <= LARGEST - 1024:
-        return text or " ", ""
-    return text.encode()[: LARGEST - 1024].decode(errors="ignore"), f" (the beginning of {len(body):,} bytes)"
 
 
 def printable(reason: str) -> str:

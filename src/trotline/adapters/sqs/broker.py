@@ -6,12 +6,13 @@ and in another order; the books take a parcel once.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from trotline.adapters.sqs import polls
 from trotline.adapters.sqs.address import Address
 from trotline.adapters.sqs.api import ANSWER, BATCH, Api
-from trotline.adapters.sqs.bodies import LARGEST, cut, from_text, printable, to_text
+from trotline.adapters.sqs.aside import put_aside
+from trotline.adapters.sqs.bodies import LARGEST, from_text, is_packed, to_text
 from trotline.adapters.sqs.errors import QueueGone
 from trotline.adapters.sqs.held import HeldMessages, Receipt, by_queue
 from trotline.adapters.sqs.queues import DEAD, Queues, job_prefix
@@ -24,7 +25,12 @@ VISIBILITY = 20
 """Seconds after which the message of a client that died is delivered again."""
 LINGER: Seconds = 0.25
 """New parcels are sent so late, while workers have other tasks: one call for those of several settles."""
-_LONGEST_REASON = 500
+
+
+class _Handle(NamedTuple):
+    receipt: Receipt
+    packed: str
+    """The message as it was received, if its body was packed."""
 
 
 class SqsBroker:
@@ -116,16 +122,13 @@ class SqsBroker:
             self._queues.forget(shelf)
             return []
         messages = answer.get("Messages", [])
-        found = [
-            Delivery(shelf, from_text(str(message["Body"])), Receipt(queue, str(message["ReceiptHandle"])))
-            for message in messages
-        ]
+        found = [_delivery(shelf, queue, message) for message in messages]
         self.api.received(sum(len(message["Body"]) for message in messages))
-        self._held.add(delivery.handle for delivery in found)
+        self._held.add(delivery.handle.receipt for delivery in found)
         return found
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
-        receipts = [delivery.handle for delivery in deliveries]
+        receipts = [delivery.handle.receipt for delivery in deliveries]
         self._held.drop(receipts)
         for queue, some in by_queue(receipts):
             # A receipt whose time is over is refused: the message is delivered again, and known to the books.
@@ -137,17 +140,13 @@ class SqsBroker:
             )
 
     async def reject(self, delivery: Delivery, why: str) -> None:
-        text, remark = cut(delivery.body)
-        reason = printable(why)[:_LONGEST_REASON] + remark
-        await self.api.call(
-            "parking a message",
-            "send_message",
-            size=len(text),
-            QueueUrl=await self._queues.url(DEAD),
-            MessageBody=text,
-            MessageAttributes={"reason": {"DataType": "String", "StringValue": reason}},
-        )
-        await self.ack([delivery])
+        # As it was received: its body may be many times larger, and not fit.
+        text = delivery.handle.packed or delivery.body.decode(errors="replace")
+        if await put_aside(self.api, "parking a message", await self._queues.url(DEAD), text, why):
+            await self.ack([delivery])
+        else:
+            # SQS delivers it again, and puts it aside itself when that was done often enough.
+            self._held.drop([delivery.handle.receipt])
 
     async def depth(self, shelves: Sequence[str]) -> dict[str, int]:
         return {shelf: await self._queues.length(shelf) for shelf in shelves}
@@ -166,6 +165,12 @@ class SqsBroker:
             return
         finally:
             await self.api.close()
+
+
+def _delivery(shelf: str, queue: str, message: dict[str, Any]) -> Delivery:
+    text = str(message["Body"])
+    handle = _Handle(Receipt(queue, str(message["ReceiptHandle"])), text if is_packed(text) else "")
+    return Delivery(shelf, from_text(text), handle)
 
 
 def _batches(messages: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

@@ -73,6 +73,11 @@ def code_of(error: exceptions.ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "")).rpartition("#")[2]
 
 
+def is_refused(error: BaseException) -> bool:
+    """Are the credentials wrong, or have they expired?"""
+    return isinstance(error, exceptions.ClientError) and code_of(error) in (*_LOGIN, *_EXPIRED)
+
+
 def _answered(error: exceptions.ClientError, address: Address, doing: str) -> FrontierError:
     place, code = address.place, code_of(error)
     said = " ".join(str(error.response.get("Error", {}).get("Message", "")).split())[:200]

@@ -6,28 +6,30 @@ QUEUE   entries     QUEUE-parked   entries that cannot become tasks, with the at
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trotline.adapters.sqs import RETENTION
 from trotline.adapters.sqs.api import ANSWER, BATCH, Api
-from trotline.adapters.sqs.bodies import cut, printable
+from trotline.adapters.sqs.aside import put_aside, reason_of
 from trotline.adapters.sqs.errors import QueueGone
 from trotline.adapters.sqs.held import Receipt, by_queue, set_visibility
 from trotline.adapters.sqs.inbox_url import HINT, parse
 from trotline.errors import SettingsError
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
-from trotline.model.time import Seconds
+from trotline.model.time import Seconds, moment
 from trotline.ports.inbox import AT_ONCE, TAKEN_FOR
 
 SHOWN = 2_000
 """Bytes of a parked entry that are shown."""
 LONG_POLL = 5
 """Seconds that an empty inbox is waited for: each call is paid for."""
-_LONGEST_REASON = 500
 _LOOK = 10
 """Seconds for which parked entries are held while they are looked at."""
+
+_log = logging.getLogger("trotline.inbox")
 
 
 @dataclass
@@ -98,9 +100,8 @@ class SqsInbox:
         held = self._mine(batch)
         if held is None:
             return False
-        for place, why in parked.items():
-            await self._park(batch.entries[place], why)
-        await self._delete(held.receipts)
+        stays = {place for place, why in parked.items() if not await self._park(batch.entries[place], why)}
+        await self._delete([receipt for place, receipt in enumerate(held.receipts) if place not in stays])
         self._held.pop(batch.id, None)
         return True
 
@@ -181,17 +182,18 @@ class SqsInbox:
         found: list[dict[str, Any]] = answer.get("Messages", [])
         return found
 
-    async def _park(self, entry: bytes, why: str) -> None:
-        text, remark = cut(entry)
-        await self._api.call(
-            "parking an entry",
-            "send_message",
-            QueueUrl=await self._url(self._parked),
-            MessageBody=text,
-            MessageAttributes={
-                "reason": {"DataType": "String", "StringValue": printable(why)[:_LONGEST_REASON] + remark}
-            },
-        )
+    async def _park(self, entry: bytes, why: str) -> bool:
+        """False if it stays in the inbox, which gives it to a reader again: it is not lost, and holds up no other."""
+        # SQS accepts no message without a text.
+        text = entry.decode(errors="replace") or " "
+        if await put_aside(self._api, "parking an entry", await self._url(self._parked), text, why):
+            return True
+        _log.warning(
+            "inbox.not_parked %s: an entry of %d bytes stays there, as the queue %s takes no message of this size:"
+            " raise its MaximumMessageSize",
+            self.name, len(entry), self._parked,
+        )  # fmt: skip
+        return False
 
     async def _delete(self, receipts: Sequence[Receipt]) -> None:
         for queue, some in by_queue(receipts):
@@ -231,8 +233,8 @@ def _entry(message: dict[str, Any]) -> ParkedEntry:
     body = str(message["Body"]).encode(errors="replace")
     return ParkedEntry(
         id=str(message["MessageId"]),
-        at=int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000,
-        why=str(message.get("MessageAttributes", {}).get("reason", {}).get("StringValue", "reason unknown")),
+        at=moment(message.get("Attributes", {}).get("SentTimestamp", 0), 1000),
+        why=reason_of(message, len(body)),
         entry=body[:SHOWN],
         size=len(body),
     )

@@ -5,6 +5,7 @@ TROTLINE = "redis://localhost:6379/0"
 """
 
 import inspect
+import logging
 from collections.abc import AsyncIterator
 from types import MethodType
 from typing import Any, Self
@@ -20,7 +21,17 @@ from trotline.bridges.scrapy.scheduler import Scheduler
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY
 
+log = logging.getLogger("trotline.scrapy")
+
 _SCHEDULER = f"{Scheduler.__module__}.{Scheduler.__qualname__}"
+_NO_EFFECT = (
+    "AUTOTHROTTLE_DEBUG", "AUTOTHROTTLE_START_DELAY", "DUPEFILTER_DEBUG", "REDIS_START_URLS_BATCH_SIZE",
+    "SCHEDULER_DEBUG", "SCHEDULER_DISK_QUEUE", "SCHEDULER_DUPEFILTER_CLASS", "SCHEDULER_DUPEFILTER_KEY",
+    "SCHEDULER_FLUSH_ON_START", "SCHEDULER_IDLE_BEFORE_CLOSE", "SCHEDULER_MEMORY_QUEUE", "SCHEDULER_PERSIST",
+    "SCHEDULER_PRIORITY_QUEUE", "SCHEDULER_QUEUE_CLASS", "SCHEDULER_QUEUE_KEY", "SCHEDULER_SERIALIZER",
+    "SCHEDULER_START_DISK_QUEUE", "SCHEDULER_START_MEMORY_QUEUE",
+)  # fmt: skip
+"""Of schedulers that the add-on replaces."""
 _DUPEFILTERS = ("scrapy.dupefilters.RFPDupeFilter", UNFILTERED)
 
 
@@ -38,6 +49,7 @@ class Addon:
             _refuse_to_go_directly(settings)
             return
         _refuse_others(settings)
+        _name_ignored(settings)
         filters = _path(settings["DUPEFILTER_CLASS"])
         _set(settings, "SCHEDULER", _SCHEDULER)
         _set(settings, "TROTLINE_UNFILTERED", filters == UNFILTERED)
@@ -94,6 +106,12 @@ def _refuse_others(settings: BaseSettings) -> None:
             "the project sets CONCURRENT_REQUESTS_PER_IP; the Trotline add-on has paces by host, and not by address",
             hint="Use CONCURRENT_REQUESTS_PER_DOMAIN, or DOWNLOAD_SLOTS.",
         )
+
+
+def _name_ignored(settings: BaseSettings) -> None:
+    ignored = [name for name in _NO_EFFECT if (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["project"]]
+    if ignored:
+        log.warning("scrapy.ignored_settings no effect with the Trotline add-on: %s", ", ".join(ignored))
 
 
 def _path(given: Any) -> str:

@@ -1,7 +1,7 @@
 """What the bridge reads from the settings of a Scrapy project."""
 
+import math
 import os
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -9,7 +9,8 @@ import msgspec
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-from trotline.bridges.scrapy.redis_spider import inbox_of, redis_server
+from trotline.bridges.scrapy.redis_settings import redis_server
+from trotline.bridges.scrapy.redis_spider import inbox_of
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
 from trotline.config.settings import PROXY_LIST
@@ -18,16 +19,16 @@ from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.pace import FASTEST, SLOWEST, Pace, Rate
 from trotline.model.queue_job import SCRAPY
+from trotline.rules.scrapy_spider import SpiderNote, digests, job_name
 from trotline.spider.spider_checks import name as checked_name
 
 UNFILTERED = "scrapy.dupefilters.BaseDupeFilter"
 """The class of a project that filters no duplicates."""
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_LONGEST_NAME = 64
 
 
 class Options(msgspec.Struct, frozen=True):
     plan: JobPlan
+    spider: SpiderNote
     slots: Mapping[str, Any]
     """DOWNLOAD_SLOTS: those that have a pace of their own."""
     stay: bool
@@ -54,6 +55,7 @@ class Options(msgspec.Struct, frozen=True):
         settings = crawler.settings
         return cls(
             JobPlan(_job_name(crawler), _frontier(settings), paces(settings)),
+            _spider(crawler),
             settings.getdict("DOWNLOAD_SLOTS"),
             settings.getbool("TROTLINE_STAY"),
             settings.getbool("TROTLINE_ONCE"),
@@ -90,7 +92,7 @@ def _job_name(crawler: Crawler) -> str:
     assert crawler.spider is not None  # noqa: S101 - Scrapy makes it before the settings are read
     given = crawler.settings.get("TROTLINE_JOB")
     if not given:
-        return _NOT_IN_A_NAME.sub("-", crawler.spider.name)[:_LONGEST_NAME]
+        return job_name(crawler.spider.name)
     try:
         attributes = {**vars(type(crawler.spider)), **vars(crawler.spider), "name": crawler.spider.name}
         return checked_name(str(given) % attributes)
@@ -101,6 +103,14 @@ def _job_name(crawler: Crawler) -> str:
             f"TROTLINE_JOB is {given!r}, and the spider has no attribute {error}",
             hint='Use attributes of the spider: "%(name)s-%(category)s"',
         ) from error
+
+
+def _spider(crawler: Crawler) -> SpiderNote:
+    """Scrapy keeps the arguments (`-a`) as attributes of the spider only. They are text, as others may be."""
+    spider = crawler.spider
+    assert spider is not None  # noqa: S101
+    texts = {name: one for name, one in vars(spider).items() if type(one) is str and name != "name"}
+    return SpiderNote(spider.name, digests(texts))
 
 
 def _frontier(settings: BaseSettings) -> str:
@@ -126,6 +136,9 @@ def paces(settings: BaseSettings) -> LaneRules:
     """Scrapy's limits per process become paces of the whole fleet."""
     delay = settings.getfloat("DOWNLOAD_DELAY")
     most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+    if settings.getbool("TROTLINE_ADAPTIVE"):
+        _refuse_no_delay(delay)
+        most = min(most, math.ceil(settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY")))
     slowest = _rate(settings.getfloat("AUTOTHROTTLE_MAX_DELAY"), 1 / 60)
     lanes = {
         slot: Pace(
@@ -134,6 +147,17 @@ def paces(settings: BaseSettings) -> LaneRules:
         for slot, given in settings.getdict("DOWNLOAD_SLOTS").items()
     }
     return LaneRules(default=Pace(_rate(delay, FASTEST), max(1, most), slowest), lanes=lanes, source=SCRAPY)
+
+
+def _refuse_no_delay(delay: float) -> None:
+    """AutoThrottle finds its delay itself, from AUTOTHROTTLE_START_DELAY on. The frontier slows down from a pace."""
+    if delay <= 0:
+        raise SettingsError(
+            "the project sets AUTOTHROTTLE_ENABLED without DOWNLOAD_DELAY; the Trotline add-on slows a host down from "
+            "the pace of DOWNLOAD_DELAY, and without one nothing would protect the site",
+            hint="Set DOWNLOAD_DELAY to the shortest delay that the site may see from all processes together: 0.5 is "
+            "2 pages a second. Or remove AUTOTHROTTLE_ENABLED.",
+        )
 
 
 def _rate(delay: float, without: float) -> Rate:

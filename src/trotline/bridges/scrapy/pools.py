@@ -1,12 +1,12 @@
 """The pools of a Scrapy process: which one a request goes out through, and the member that its lease has."""
 
 import random
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 import msgspec
 from scrapy import Request, Spider
 
+from trotline.bridges.scrapy.download_handlers import DownloadHandlers
 from trotline.bridges.scrapy.held_account import HeldAccount
 from trotline.config import backends, proxy_pools
 from trotline.config.proxy_pools import PoolBook
@@ -14,7 +14,7 @@ from trotline.errors import SettingsError
 from trotline.model.lease import Lease
 from trotline.model.outcome import Snooze
 from trotline.model.proxy import Proxy, ProxyScheme, Way
-from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, pool_of, without_pool
+from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of, without_pool
 from trotline.model.time import Seconds
 from trotline.processes.pool_keeper import PoolKeeper
 from trotline.rules import account_sessions, pool_names
@@ -26,24 +26,16 @@ POOL = "trotline_pool"
 UNKNOWN = "proxy is unknown to this process"
 UNUSABLE = "proxy is of a kind that this process cannot use"
 NOWHERE = "it has no proxy pool, and proxies are set"
-_OWN_HANDLERS = ("scrapy.core.downloader.handlers.http.", "scrapy.core.downloader.handlers.http11.")
-
-
-def schemes(handlers: Mapping[str, Any]) -> frozenset[ProxyScheme]:
-    """The proxies that the download handlers of a project can use. Scrapy's own has no others than http://, as far as
-    pages over https are concerned; of another one it is not known, so it is tried."""
-    handler = handlers.get("https")
-    path = handler if isinstance(handler, str) else f"{getattr(handler, '__module__', '')}."
-    return frozenset((ProxyScheme.HTTP,)) if path.startswith(_OWN_HANDLERS) else frozenset(ProxyScheme)
 
 
 class Pools:
     """Read from the file of the setting TROTLINE_PROXIES. `open` and `keep` run in the client's loop."""
 
-    def __init__(self, file: str, spider: Spider, own: str, usable: Collection[ProxyScheme]) -> None:
+    def __init__(self, file: str, spider: Spider, own: str, handlers: DownloadHandlers) -> None:
         """`own`: the pool of requests that name none. SettingsError says what is wrong."""
         self._book = proxy_pools.load(file)
-        self._usable = usable
+        self._handlers = handlers
+        self._usable = handlers.schemes
         self._keeper: PoolKeeper | None = None
         self._seen: list[tuple[str, float]] | None = None
         self._served: tuple[str, ...] = ("",)
@@ -56,6 +48,8 @@ class Pools:
             pools = pool_names.listed(self._book.listed.pools)
             raise SettingsError(what, hint=f'Set TROTLINE_POOL, to one of: {pools}. Without a proxy: "{NO_PROXY}".')
         if self.default not in ("", NO_PROXY, *self.served):
+            if why := handlers.unknown:
+                raise SettingsError(f"the proxies of the pool {self.default!r} would not be used", hint=why)
             raise SettingsError(
                 f"the proxies of the pool {self.default!r} cannot be used with Scrapy's own download handler",
                 hint="It connects to http:// proxies. For others set DOWNLOAD_HANDLERS to one that knows them; "
@@ -90,7 +84,13 @@ class Pools:
             await self._keeper.close()
 
     def name_of(self, request: Request) -> str:
-        """NotData: there is no such pool."""
+        """NotData: there is no such pool, or the request would not go out through it."""
+        name = self._named(request)
+        if self._by_proxy(name) and (why := self._handlers.refusal(request)):
+            raise NotData(why)
+        return name
+
+    def _named(self, request: Request) -> str:
         given = request.meta.get(POOL)
         if given is None:
             # A proxy of the project's own: it is its business.
@@ -100,6 +100,11 @@ class Pools:
         if why := pool_names.refusal(given, self._book.listed):
             raise NotData(why)
         return given
+
+    def _by_proxy(self, name: str) -> bool:
+        if is_account_pool(name):
+            name = self._book.proxies_of(base_pool(name))
+        return name not in ("", NO_PROXY)
 
     def account(self, lease: Lease, state: bytes, asked_at: Seconds) -> tuple[Proxy | None, HeldAccount] | Snooze:
         """The account of the lease, and its way out; Snooze: not by this process, or not yet."""

@@ -15,10 +15,11 @@ from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import IgnoreRequest, NotSupported
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
+from trotline.bridges.scrapy.download_handlers import DownloadHandlers
 from trotline.bridges.scrapy.held_account import LOST
 from trotline.bridges.scrapy.request_codec import LOGIN
 from trotline.bridges.scrapy.visits import Visit
@@ -61,6 +62,7 @@ class GoOut(OfVisits):
         """Requests with a proxy of ours."""
         self.proxied = False
         """Nothing may go out directly by mistake."""
+        self._handlers = DownloadHandlers.of(crawler.settings)
         self._most = crawler.settings.getint("RETRY_TIMES")
         self.chance: Any = None
 
@@ -73,10 +75,10 @@ class GoOut(OfVisits):
             if way.account is not None and way.account.too_late(time.monotonic()):
                 way.outcome = Snooze(0.0, LOST)
                 return request.copy()
-            way.used = way.used or visit.request is request
             if way.proxy is not None:
-                self._last = way.proxy
                 self._set(request, way.proxy)
+                self._last = way.proxy
+            way.used = way.used or visit.request is request
         return None
 
     def process_response(self, request: Request, response: Response, spider: Any = None) -> Response | Request:
@@ -97,6 +99,9 @@ class GoOut(OfVisits):
         self._unset(request)
 
     def _set(self, request: Request, proxy: Proxy) -> None:
+        """NotSupported: it would go out directly. Nothing is set then: its handler might send the login to the site."""
+        if why := self._handlers.refusal(request):
+            raise NotSupported(why)
         self._clear(request)
         host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
         request.meta["proxy"] = f"{proxy.scheme.value}://{host}:{proxy.port}"

@@ -4,16 +4,32 @@ from trotline.bridges.scrapy import RedisSpider
 """
 
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 from urllib.parse import quote
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider
 
+from trotline.bridges.scrapy.redis_settings import redis_server
 from trotline.bridges.scrapy.start_urls import request_of
 from trotline.errors import SettingsError
 
+TRUSTS_INBOX = "trotline_trusts_inbox"
+"""The attribute of a spider whose inbox is read: may its producers set what controls Scrapy?"""
+_MAKE = "Make requests of entries in make_request_from_data(self, data), which may return several."
+_NEVER_CALLED = {
+    "next_requests": _MAKE,
+    "fetch_data": _MAKE,
+    "pop_list_queue": _MAKE,
+    "pop_priority_queue": _MAKE,
+    "count_size": "The add-on looks at the list itself: remove it.",
+    "schedule_next_requests": _MAKE,
+    "spider_idle": "Connect a method of another name to signals.spider_idle, in from_crawler.",
+    "setup_redis": "Do it in from_crawler; self.server is there when it is first used.",
+}
+"""Methods of scrapy-redis that the add-on does not call, and what to write instead."""
 START_URLS_KEY = "%(name)s:start_urls"
 
 
@@ -28,9 +44,16 @@ class RedisMixin:
     redis_encoding: str | None = None
     max_idle_time: int | None = None
 
+    @cached_property
+    def server(self) -> Any:
+        """A blocking client of the server, for the spider's own use."""
+        from redis import Redis
+
+        return Redis.from_url(redis_server(cast(Spider, self).settings))
+
     async def start(self) -> AsyncIterator[Any]:
         """Nothing: the scheduler reads the list."""
-        if not getattr(self, "trotline_reads_inbox", False):
+        if not hasattr(self, TRUSTS_INBOX):
             raise SettingsError(
                 "RedisSpider of Trotline is read by the Trotline add-on, which is not in this project's settings",
                 hint='ADDONS = {"trotline.bridges.scrapy.Addon": 500}',
@@ -41,7 +64,9 @@ class RedisMixin:
 
     def make_request_from_data(self, data: bytes) -> Any:
         """A request, or several. May be overridden."""
-        return request_of(data, self.redis_encoding or "utf-8")
+        settings: BaseSettings = getattr(self, "settings", None) or BaseSettings()
+        encoding = self.redis_encoding or settings.get("REDIS_ENCODING") or "utf-8"
+        return request_of(data, encoding, trusted=getattr(self, TRUSTS_INBOX, False))
 
 
 class RedisSpider(RedisMixin, Spider):
@@ -52,15 +77,11 @@ class RedisCrawlSpider(RedisMixin, CrawlSpider):
     pass
 
 
-def redis_server(settings: BaseSettings) -> str:
-    """Where the keys of scrapy-redis are; empty: no setting says it."""
-    server = str(settings.get("REDIS_URL") or settings.get("TROTLINE") or "")
-    return server.partition("?")[0] if server.startswith(("redis://", "rediss://")) else ""
-
-
 def inbox_of(spider: Spider, settings: BaseSettings) -> str:
     """The URL of the spider's inbox; empty: it has none. SettingsError says what is wrong."""
     given = settings.get("TROTLINE_INBOX") or ""
+    if isinstance(spider, RedisMixin):
+        _refuse_overrides(spider)
     if given or not isinstance(spider, RedisMixin):
         return str(given)
     for name in ("REDIS_START_URLS_AS_SET", "REDIS_START_URLS_AS_ZSET"):
@@ -78,3 +99,13 @@ def inbox_of(spider: Spider, settings: BaseSettings) -> str:
     key = (spider.redis_key or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY) % {"name": spider.name}
     idle = spider.max_idle_time or settings.getint("MAX_IDLE_TIME_BEFORE_CLOSE")
     return f"{server}?inbox={quote(key, safe='')}&end=left" + (f"&idle={int(idle)}s" if idle else "")
+
+
+def _refuse_overrides(spider: RedisMixin) -> None:
+    for kind in type(spider).__mro__:
+        for name, remedy in _NEVER_CALLED.items():
+            if name in vars(kind):
+                raise SettingsError(
+                    f"{kind.__name__}.{name} is a method of scrapy-redis, which the Trotline add-on never calls",
+                    hint=remedy,
+                )

@@ -3,6 +3,7 @@
 Headers, cookies, body, meta and arguments are one JSON text in `Task.body`, which no operator's view shows.
 """
 
+import re
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -21,7 +22,12 @@ from trotline.rules.task_fields import (
     MOST_DEPTH,
     MOST_PRIORITY,
     MOST_RETRIES,
+    InvalidValue,
     cut_to_name,
+    shown,
+)
+from trotline.rules.task_fields import (
+    name as checked_name,
 )
 
 SLOT = "trotline"
@@ -32,6 +38,8 @@ LOGIN = "trotline_login"
 """In the meta of a request that is part of a login: the token of its lease."""
 DEFAULT_CALLBACK = "parse"
 _PORTS = {"http": 80, "https": 443}
+_METHOD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}")
+"""A token, as RFC 9110 calls it."""
 _PLAIN = frozenset(Request.attributes)
 _OF_THE_PROCESS = ("playwright_page",)
 """Meta keys whose value is an object of this process, and that middlewares copy to retries and redirects."""
@@ -67,10 +75,12 @@ class RequestCodec:
         if len(body) > LARGEST_BODY:
             raise NotData(f"its body, meta and arguments have {len(body):,} bytes; {LARGEST_BODY:,} are allowed")
         depth = request.meta.get("depth", 0)
+        lane = _via(self.lane(request, parent), pool)
+        _check(request.method, lane)
         return Task(
             url=request.url,
             route=self._route(request),
-            lane=_via(self.lane(request, parent), pool),
+            lane=lane,
             fingerprint=fingerprint,
             priority=_priority(request),
             depth=depth if type(depth) is int and 0 <= depth <= MOST_DEPTH else 0,
@@ -184,6 +194,16 @@ def _request_class(path: Any) -> Callable[..., Request]:
     if not issubclass(found, Request):
         raise BadData(f"{path} is not a class of requests")
     return found  # type: ignore[no-any-return]
+
+
+def _check(method: str, lane: str) -> None:
+    """What a frontier could not store, or no server would understand."""
+    if not _METHOD.fullmatch(method):
+        raise NotData(f"its method {shown(method)} is not one of HTTP")
+    try:
+        checked_name(lane)
+    except InvalidValue as error:
+        raise NotData(f"its host or download slot is {shown(lane)}; give {error}") from error
 
 
 def _via(lane: str, pool: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -25,14 +25,14 @@ from trotline.rules.task_fields import said
 log = logging.getLogger("trotline.scrapy")
 T = TypeVar("T")
 
-GATHER: Seconds = 0.1
-"""How long results wait for more of them, while enough requests are under way; see also GATHER_BUSY."""
 ENOUGH = 64
 """Results that wait for no more."""
 LOOK_EVERY: Seconds = 0.01
 """While results are collected."""
 BATCH = 500
 """Tasks of one `put`, settlements of one `settle`."""
+MANY_SHARED = 100
+"""Repeated requests in one `settle` that cost the server more than a call."""
 _LONGEST_REASON = 200
 
 
@@ -76,6 +76,10 @@ class ResultWriter:
     @property
     def waiting(self) -> bool:
         return bool(self.puts or self.settlements or self.sessions or self.seal_wanted)
+
+    def knows(self, fingerprint: int) -> bool:
+        """The frontier has it, or gets it before every settlement that comes later."""
+        return fingerprint in self.known or fingerprint in self.pending
 
     async def gather(self, starves: Callable[[], bool], within: Seconds) -> None:
         self.gathering = True
@@ -145,6 +149,14 @@ class ResultWriter:
 
     async def _settle(self, frontier: Frontier, batch: list[Settlement]) -> None:
         generation = frontier.generation
+        shared = await self._put_shared(frontier, [self._with_unknown(one) for one in batch])
+        await self._settle_rest(frontier, [self._with_unknown(one) for one in batch])
+        if shared and generation != frontier.generation:
+            # A server that forgot its last second may have forgotten them, and not their pages.
+            await self._put(frontier, shared)
+
+    async def _settle_rest(self, frontier: Frontier, batch: list[Settlement]) -> None:
+        generation = frontier.generation
         try:
             answers = await self._patiently(lambda: frontier.settle(self._worker, batch))
         except (FrontierGone, FrontierUnreachable):
@@ -163,14 +175,38 @@ class ResultWriter:
         """The frontier refuses one of them: its page is buried, with the reason."""
         if len(batch) > 1:
             for one in batch:
-                await self._settle(frontier, [one])
+                await self._settle_rest(frontier, [one])
             return
         (refused,) = batch
         self.tokens.discard(refused.lease.token)
         why = redaction.text(said(error), about=refused.lease.task)
         log.error("scrapy.not_settled %s: %s", redaction.url(refused.lease.task.url), why)
         if refused.children or not isinstance(refused.outcome, Bury):
-            await self._settle(frontier, [Settlement(refused.lease, Bury(f"not stored: {why[:_LONGEST_REASON]}"))])
+            await self._settle_rest(frontier, [Settlement(refused.lease, Bury(f"not stored: {why[:_LONGEST_REASON]}"))])
+
+    async def _put_shared(self, frontier: Frontier, batch: list[Settlement]) -> list[Task]:
+        """Requests that several of these pages have yielded are sent once, before them. To keep them with one page only
+        would lose them with its lease."""
+        times = Counter(task.fingerprint for one in batch for task in one.children)
+        if times.total() - len(times) < MANY_SHARED:
+            return []
+        shared = {task.fingerprint: task for one in batch for task in one.children if times[task.fingerprint] > 1}
+        generation, tasks = frontier.generation, list(shared.values())
+        try:
+            await self._patiently(lambda: frontier.put(tasks))
+        except (FrontierGone, FrontierUnreachable):
+            raise
+        except Exception:
+            # The frontier refuses one of them: it stays with its pages, which are buried with the reason.
+            return []
+        self._remember(frontier, tasks, generation)
+        return tasks
+
+    def _with_unknown(self, settlement: Settlement) -> Settlement:
+        """Without the requests that other pages have brought since this one yielded them."""
+        some = settlement.children
+        left = tuple(task for task in some if task.fingerprint not in self.known)
+        return settlement if len(left) == len(some) else msgspec.structs.replace(settlement, children=left)
 
     def _remember(self, frontier: Frontier, tasks: Sequence[Task], generation: int) -> None:
         """What is admitted is known; unless the server may have lost it."""

@@ -1,48 +1,41 @@
 """Scrapy's scheduler on a frontier of ours: leases instead of a queue, and a settlement for each finished request."""
 
-import hashlib
 import logging
-import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self, cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
-from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from trotline.bridges.scrapy import engine_hooks, fleet_stats
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
-from trotline.bridges.scrapy.feeds import Feeds
-from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient, Ready
-from trotline.bridges.scrapy.held_account import HeldAccount
-from trotline.bridges.scrapy.imported_filter import ImportedFilter
-from trotline.bridges.scrapy.log_in import METHOD, LogIn
+from trotline.bridges.scrapy.download_handlers import DownloadHandlers
+from trotline.bridges.scrapy.engine_link import EngineLink
+from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
+from trotline.bridges.scrapy.lease_requests import LeaseRequests
+from trotline.bridges.scrapy.log_in import LogIn
 from trotline.bridges.scrapy.options import Options
-from trotline.bridges.scrapy.pools import POOL, Pools, schemes
+from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.proxy_middlewares import GoOut, Judge
-from trotline.bridges.scrapy.request_codec import ACCOUNT, SLOT, RequestCodec
+from trotline.bridges.scrapy.redis_spider import TRUSTS_INBOX
+from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
+from trotline.bridges.scrapy.request_tasks import Parent, RequestTasks
 from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
-from trotline.bridges.scrapy.visits import Visit, asked_rest
-from trotline.bridges.scrapy.way_out import WayOut
-from trotline.model.account import StoredCookie
-from trotline.model.lease import Lease, Settlement
-from trotline.model.outcome import Bury, Snooze
-from trotline.model.proxy_pool import names_account
-from trotline.model.task import Task
+from trotline.bridges.scrapy.visit_events import VisitEvents
+from trotline.bridges.scrapy.visits import Visit
+from trotline.model.lease import Lease
 from trotline.model.time import Seconds
-from trotline.rules import pool_names, redaction, scrapy_redis
-from trotline.rules.scrapy_identity import START, filtered, unfiltered
-from trotline.rules.tagged_json import BadData, NotData
+from trotline.rules import redaction
+from trotline.rules.tagged_json import NotData
 
 log = logging.getLogger("trotline.scrapy")
 
@@ -50,8 +43,6 @@ MOST_CHILDREN = 500
 """Requests of one page that wait for its end; more are sent before."""
 OLD: Seconds = 0.5
 """The same for pages that take longer than this."""
-MOST_UNSENT = 5_000
-"""While so many requests are on their way to the frontier, `start()` waits."""
 NO_LIMIT = 100
 """Requests at a time of a process whose CONCURRENT_REQUESTS is 0, which means no limit."""
 CLOSE_WITHIN: Seconds = 30.0
@@ -62,14 +53,6 @@ _HINT = (
 )
 
 
-class _Start:
-    """In place of a page, for what `start()` yields."""
-
-
-_START = _Start()
-_Parent = Visit | _Start
-
-
 class Scheduler(BaseScheduler):
     """The port of Scrapy's engine. All of its methods return at once; what waits is done by the client's thread."""
 
@@ -78,16 +61,7 @@ class Scheduler(BaseScheduler):
         self._options = Options.read(crawler)
         self._visits: dict[Request, Visit] = {}
         """By the request object that `next_request` returned."""
-        self._parents: WeakKeyDictionary[Request, _Parent] = WeakKeyDictionary()
-        """Of requests that are about to be scheduled."""
-        self._continuations: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()
-        self._started: dict[tuple[str, str, bytes], int] = {}
-        self._drained: list[Deferred[None]] = []
-        self._imported: ImportedFilter | None = None
         self._counted = Written()
-        self._notified = False
-        self._notified_at = 0.0
-        self._closing = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -97,27 +71,25 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> "Deferred[None]":
         self._spider = spider
-        self._engine = cast(Any, self._crawler.engine)
+        engine = cast(Any, self._crawler.engine)
         self._stats = cast(Any, self._crawler.stats)
-        self._fingerprinter = cast(Any, self._crawler.request_fingerprinter)
-        engine_hooks.install(self._engine, self, SLOT)
-        self._slots = self._engine.downloader.total_concurrency or NO_LIMIT
-        self._back = into_this_thread()
-        self._thread = ClientThread(self._back)
-        options = self._options
-        self._pools = self._open_pools(spider)
-        self._client = FrontierClient(
-            options.plan, self._slots, self._busy, self._notify, once=options.once, pools=self._pools
-        )
+        back = into_this_thread()
+        options, pools = self._options, self._open_pools(spider)
+        slots = engine.downloader.total_concurrency or NO_LIMIT
+        self._link = EngineLink(engine, back, self._news)
+        self._client = FrontierClient(options.plan, options.spider, slots, self._link, once=options.once, pools=pools)
         if options.inbox:
-            spider.trotline_reads_inbox = True  # type: ignore[attr-defined]
-            self._client.start_urls = StartUrls(options.inbox, self._back, self._read_entries)
-        self._jars = CookieJars(self._crawler, self._client.worker)
-        self._codec = RequestCodec(spider, frozenset(self._options.slots), self._jars.private)
-        self._feeds = Feeds(self._crawler)
-        self._crawler.signals.connect(self._item_scraped, signals.item_scraped)
-        self._crawler.signals.connect(self._item_error, signals.item_error)
-        self._crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
+            self._client.start_urls = inbox = StartUrls(options.inbox, back, self._read_entries)
+            setattr(spider, TRUSTS_INBOX, inbox.trusted)
+        jars = CookieJars(self._crawler, self._client.worker)
+        codec = RequestCodec(spider, frozenset(options.slots), jars.private)
+        self._tasks = RequestTasks(self._crawler, options, codec, jars, pools, self._client.now)
+        self._requests = LeaseRequests(spider, codec, jars, pools, self._client.add_settlement)
+        self._events = VisitEvents(self._crawler, spider, options, self._client, jars, self._visits)
+        if pools is not None:
+            self._set_middlewares(pools)
+        engine_hooks.install(engine, self._events, SLOT)
+        self._thread = ClientThread(back)
         self._crawler.signals.connect(self._idle, signals.spider_idle)
         return deferred_from_coro(self._open())
 
@@ -125,22 +97,20 @@ class Scheduler(BaseScheduler):
         """SettingsError: the file cannot be used."""
         if not self._options.proxies:
             return None
-        handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
-        pools = Pools(self._options.proxies, spider, self._options.pool, schemes(handlers))
+        handlers = DownloadHandlers.of(self._crawler.settings)
+        return Pools(self._options.proxies, spider, self._options.pool, handlers)
+
+    def _set_middlewares(self, pools: Pools) -> None:
         find = self._crawler.get_downloader_middleware
         go_out, judge, log_in = cast(GoOut, find(GoOut)), cast(Judge, find(Judge)), cast(LogIn, find(LogIn))
         go_out.visits = judge.visits = log_in.visits = self._visits
         go_out.chance = judge.chance = log_in.chance = pools.chance
         go_out.proxied = pools.proxied
-        judge.handles = self._handles
-        log_in.confirm, log_in.cookies = self._confirm, self._cookies
-        return pools
+        judge.handles = self._events.handles
+        log_in.confirm, log_in.cookies = self._confirm, self._events.cookies
 
     async def _confirm(self, lease: Lease) -> bool:
         return await maybe_deferred_to_future(self._thread.deferred(self._client.holds_account(lease)))
-
-    def _cookies(self, held: HeldAccount) -> tuple[StoredCookie, ...]:
-        return self._jars.session(held.jar, held.session.cookies, time.time())
 
     async def _open(self) -> None:
         try:
@@ -150,11 +120,11 @@ class Scheduler(BaseScheduler):
                 return
             progress = await maybe_deferred_to_future(self._thread.deferred(self._client.progress()))
             seen = self._client.imported_filter(self._options.redis)
-            self._imported = await maybe_deferred_to_future(self._thread.deferred(seen))
+            self._tasks.imported = await maybe_deferred_to_future(self._thread.deferred(seen))
         except BaseException as error:
             # Scrapy logs it with the causes of its causes, and closes us.
             log.error("scrapy.frontier_failed %s", error)
-            self._client.over = True
+            self._client.end.over = True
             self._thread.stop()
             raise
         self._stats.set_value("trotline/job", job.id)
@@ -162,12 +132,12 @@ class Scheduler(BaseScheduler):
         log.info("scrapy.job %s: worker %s %s", job.id, self._client.worker, what)
 
     def close(self, reason: str) -> "Deferred[None]":
-        self._closing = True
+        self._events.close()
         return deferred_from_coro(self._close(reason))
 
     async def _close(self, reason: str) -> None:
         try:
-            if self._client.over:
+            if self._client.end.over:
                 return
             announced = await maybe_deferred_to_future(self._thread.deferred(self._client.close(CLOSE_WITHIN)))
             self._count_written()
@@ -177,29 +147,23 @@ class Scheduler(BaseScheduler):
             )
             for name, value in fleet.items():
                 self._stats.set_value(f"fleet/{name}", value)
-            if announced:
-                log.info("scrapy.finished %s is finished, in all processes", self._client.opened.job.id)
-            elif reason != "finished":
-                log.info(
-                    "scrapy.stopped %s (%s); the job goes on in other processes, or with the next: scrapy crawl %s",
-                    self._client.opened.job.id, reason, self._spider.name,
-                )  # fmt: skip
+            self._client.end.log(self._client.opened.job.id, self._spider.name, reason, announced=announced)
             await maybe_deferred_to_future(self._thread.deferred(self._client.disconnect()))
         finally:
             self._thread.stop()
 
     def has_pending_requests(self) -> bool:
         """Until the job is finished, over all processes: so `spider_idle` means the fleet."""
-        if self._client.over:
+        if self._client.end.over:
             return False
-        return self._options.stay or not self._client.ended or bool(self._client.unsent)
+        return self._options.stay or not self._client.end.ended or bool(self._client.unsent)
 
     # Requests
 
     def enqueue_request(self, request: Request) -> bool:
-        parent = self._parents.pop(request, None)
-        visit = self._continuations.pop(request, None)
-        if self._client.over:
+        parent = self._events.parents.pop(request, None)
+        visit = self._events.continuations.pop(request, None)
+        if self._client.end.over:
             return False
         try:
             if visit is not None:
@@ -209,24 +173,24 @@ class Scheduler(BaseScheduler):
             self._refuse(request, parent or visit, str(error))
             return False
 
-    def _add(self, request: Request, parent: _Parent | None) -> bool:
-        fingerprint = self._fingerprint(request, parent)
-        results = self._client.results
-        known = fingerprint in results.known or fingerprint in results.pending
-        if known or (self._imported is not None and fingerprint in self._imported):
+    def _add(self, request: Request, parent: Parent | None) -> bool:
+        fingerprint = self._tasks.fingerprint(request, parent)
+        imported = self._tasks.imported
+        if self._client.results.knows(fingerprint) or (imported is not None and fingerprint in imported):
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
-        task = self._task(request, fingerprint, url)
+        task = self._tasks.task(request, fingerprint, url)
         self._stats.inc_value("scheduler/enqueued")
         if not isinstance(parent, Visit) or parent.request not in self._visits:
             self._client.add_tasks([task])
             return True
+        if not parent.children:
+            parent.waits_since = time.monotonic()
+            self._client.notify_at = min(self._client.notify_at, parent.waits_since + OLD)
         parent.children.append(task)
         if len(parent.children) >= MOST_CHILDREN:
             self._send_children(parent)
-        elif self._client.notify_at == NEVER:
-            self._client.notify_at = time.monotonic() + OLD
         return True
 
     def _go_on(self, request: Request, visit: Visit) -> bool:
@@ -236,74 +200,20 @@ class Scheduler(BaseScheduler):
             # It goes out through another proxy, and as it is.
             return True
         own = visit.lease.task
-        if not request.dont_filter and not self._options.unfiltered:
-            fingerprint = self._filtered(request)
-            if fingerprint != own.fingerprint:
-                return self._add(request, visit)
-        task = self._task(request, own.fingerprint, own.url, again=True)
-        times = request.meta.get("retry_times", 0)
-        visit.again = msgspec.structs.replace(
-            task,
-            parent=own.parent,
-            attempt=times if type(times) is int and times >= 0 else own.attempt,
-            created_at=own.created_at,
-            blocked_by=own.blocked_by if own.lane == task.lane else (),
-        )
+        if self._tasks.is_filtered(request) and self._tasks.filtered(request) != own.fingerprint:
+            return self._add(request, visit)
+        visit.again = self._tasks.continued(request, own)
         return True
 
-    def _task(self, request: Request, fingerprint: int, parent: str, *, again: bool = False) -> Task:
-        return self._codec.encode(
-            request,
-            fingerprint,
-            now=self._client.now(),
-            parent=parent,
-            jar=self._jars.snapshot(request),
-            again=again,
-            pool=self._pool_of(request),
-        )
-
-    def _pool_of(self, request: Request) -> str:
-        if self._pools is not None:
-            return self._pools.name_of(request)
-        if why := pool_names.refusal(str(request.meta.get(POOL) or ""), ()):
-            raise NotData(f"{why} (the setting TROTLINE_PROXIES)")
-        return ""
-
-    def _fingerprint(self, request: Request, parent: _Parent | None) -> int:
-        if not request.dont_filter and not self._options.unfiltered:
-            return self._filtered(request)
-        same = (request.method, request.url, request.body)
-        if isinstance(parent, Visit):
-            parent.occurrences[same] += 1
-            return unfiltered(parent.lease.task.fingerprint, parent.occurrences[same] - 1, *same)
-        if parent is None:
-            # Of an extension, or of a handler of `spider_idle`: new each time.
-            return unfiltered(secrets.randbits(63), 0, *same)
-        self._started[same] = occurrence = self._started.get(same, -1) + 1
-        return unfiltered(START, occurrence, *same)
-
-    def _filtered(self, request: Request) -> int:
-        pool = request.meta.get(POOL)
-        if pool and names_account(str(pool)):
-            # Every account sees a page of its own.
-            whole = self._fingerprinter.fingerprint(request) + str(pool).encode()
-            return filtered(hashlib.sha256(whole).digest())
-        if self._imported is not None:
-            return filtered(scrapy_redis.fingerprint(request.method, request.url, request.body))
-        return filtered(self._fingerprinter.fingerprint(request))
-
     def _read_entries(self, entries: Sequence[bytes]) -> Tasks:
-        """Of the inbox: each is a request of its own, as often as it is written there."""
-        make = getattr(self._spider, "make_request_from_data", request_of)
-
-        def task(request: Request) -> Task:
-            return self._task(request, self._fingerprint(request, None), "")
-
-        found = tasks_of(entries, make, task)
+        """Of the inbox."""
+        usual = partial(request_of, trusted=getattr(self._spider, TRUSTS_INBOX))
+        make = getattr(self._spider, "make_request_from_data", usual)
+        found = tasks_of(entries, make, self._tasks.of_entry)
         self._stats.inc_value("trotline/inbox", len(entries))
         return found
 
-    def _refuse(self, request: Request, parent: _Parent | None, why: str) -> None:
+    def _refuse(self, request: Request, parent: Parent | None, why: str) -> None:
         self._stats.inc_value("trotline/not_stored")
         log.error(
             "scrapy.not_stored %s is not scheduled: %s. %s", redaction.url(request.url), redaction.text(why), _HINT
@@ -312,190 +222,50 @@ class Scheduler(BaseScheduler):
             parent.refused = parent.refused or f"{redaction.url(request.url)}: {why}"
 
     def next_request(self) -> Request | None:
-        self._notified = False
+        self._link.looked()
         if time.monotonic() >= self._client.notify_at:
             self._flush_old()
-        while self._client.ready:
-            ready = self._client.ready.popleft()
-            self._client.popped += 1
-            if time.monotonic() > ready.latest:
+        ready = self._client.feeder.ready
+        while ready:
+            one = ready.popleft()
+            self._client.demand.popped += 1
+            if time.monotonic() > one.latest:
                 # The next starts of its lane are reserved for others.
-                self._client.give_back(ready.lease)
+                self._client.give_back(one.lease)
                 continue
-            request = self._request(ready)
-            if request is not None:
+            visit = self._requests.visit(one)
+            if visit is not None:
+                self._visits[visit.request] = visit
                 self._stats.inc_value("scheduler/dequeued")
-                return request
+                return visit.request
         return None
-
-    def _request(self, ready: Ready) -> Request | None:
-        """None: what is in the queue is no request of this spider. It must not stop the others."""
-        lease, way = ready.lease, self._way_out(ready)
-        if isinstance(way, Snooze | Bury):
-            self._client.add_settlement(Settlement(lease, way))
-            return None
-        try:
-            request, jar = self._codec.decode(lease.task)
-            if jar is not None:
-                self._jars.restore(request, jar)
-        except (BadData, ValueError, TypeError) as error:
-            why = redaction.text(str(error), about=lease.task)
-            log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
-            self._client.add_settlement(Settlement(lease, Bury(f"not read: {why[:200]}")))
-            return None
-        self._visits[request] = Visit(lease, request, way)
-        if way is not None and way.account is not None:
-            self._jars.open_session(way.account.jar, way.account.session.cookies, time.time())
-            request.meta.update({"cookiejar": way.account.jar, ACCOUNT: way.account.account.name})
-        return request
-
-    def _way_out(self, ready: Ready) -> WayOut | Snooze | Bury | None:
-        """None: directly. Snooze: not by this process, or not yet."""
-        if self._pools is None:
-            return None
-        if ready.session is None:
-            way = self._pools.way(ready.lease)
-            return way if way is None or isinstance(way, Snooze) else WayOut(way)
-        found = self._pools.account(ready.lease, ready.session, ready.asked_at)
-        if isinstance(found, Snooze):
-            return found
-        proxy, held = found
-        if held.account.user and not hasattr(self._spider, METHOD):
-            return Bury(f"no login for {held.account.pool}: the spider has no method {METHOD}")
-        return WayOut(proxy, held)
 
     def _flush_old(self) -> None:
         """Pages that take long: their requests do not wait for their end."""
-        self._client.notify_at = NEVER
+        now, self._client.notify_at = time.monotonic(), NEVER
         for visit in self._visits.values():
-            if visit.children:
+            if visit.children and now >= visit.waits_since + OLD:
                 self._send_children(visit)
+            elif visit.children:
+                self._client.notify_at = min(self._client.notify_at, visit.waits_since + OLD)
 
     def _send_children(self, visit: Visit) -> None:
         tasks, visit.children = visit.children, []
         visit.sent = True
-        self._client.add_tasks(tasks)
+        known = len(tasks) - self._client.add_tasks(tasks)
+        if known:
+            self._stats.inc_value("dupefilter/filtered", known)
 
-    # What the engine does (engine_hooks.Watcher)
-
-    def born(self, child: Request, request: Request) -> None:
-        visit = self._visits.get(request)
-        if visit is not None:
-            self._parents[child] = visit
-
-    def continued(self, successor: Request, request: Request) -> None:
-        visit = self._visits.get(request)
-        if visit is not None:
-            self._continuations[successor] = visit
-
-    def started(self, request: Request) -> None:
-        self._parents[request] = _START
-
-    def start_is_over(self) -> None:
-        if not self._options.stay and not self._options.inbox and not self._client.over:
-            self._client.seal()
-
-    async def start_may_go_on(self) -> None:
-        while self._client.unsent > MOST_UNSENT and not self._closing:
-            drained: Deferred[None] = Deferred()
-            self._drained.append(drained)
-            await maybe_deferred_to_future(drained)
-
-    def downloaded(self, result: Response | Failure, request: Request) -> None:
-        visit = self._visits.get(request)
-        if visit is None:
-            return
-        if isinstance(result, Failure):
-            visit.failure = result
-            return
-        visit.status = result.status
-        visit.unhandled = result.status >= 300 and request.errback is None and not self._handles(result, request)
-
-    def _handles(self, response: Response, request: Request) -> bool:
-        """Does Scrapy's HttpErrorMiddleware let this response pass?"""
-        meta, codes = request.meta, self._options.allowed_codes
-        if codes is None or meta.get("handle_httpstatus_all"):
-            return True
-        listed = meta.get("handle_httpstatus_list", getattr(self._spider, "handle_httpstatus_list", codes))
-        return response.status in (listed or ())
-
-    def failed(self, failure: Failure, request: Request) -> None:
-        visit = self._visits.get(request)
-        if visit is not None and visit.spider_error is None:
-            visit.spider_error = failure
-
-    def finished(self, request: Request) -> None:
-        visit = self._visits.pop(request, None)
-        if visit is None:
-            return
-        if visit.items:
-            try:
-                self._feeds.flush()
-            except OSError as error:
-                visit.item_error = Failure(error)  # type: ignore[no-untyped-call]
-        settlement, held = visit.settlement(), visit.way.account if visit.way is not None else None
-        if held is None:
-            self._client.add_settlement(settlement)
-        else:
-            self._client.add_settlement(*held.closed(settlement, self._cookies(held)))
-
-    def slot_of(self, request: Request) -> str | None:
-        return SLOT if request in self._visits else None
-
-    # Signals
-
-    def _response_downloaded(self, response: Response, request: Request) -> None:
-        visit = self._visits.get(request)
-        if visit is None:
-            return
-        visit.size += len(response.body)
-        visit.status = response.status
-        visit.rest = asked_rest(response.status, response.headers.get("Retry-After"))
-        if self._options.adaptive:
-            latency = request.meta.get("download_latency", 0.0)
-            visit.latency = latency if isinstance(latency, float) else 0.0
-
-    def _item_scraped(self, response: Any) -> None:
-        visit = self._visits.get(getattr(response, "request", None))  # type: ignore[arg-type]
-        if visit is not None:
-            visit.items += 1
-
-    def _item_error(self, response: Any, failure: Failure) -> None:
-        visit = self._visits.get(getattr(response, "request", None))  # type: ignore[arg-type]
-        if visit is not None:
-            visit.item_error = failure
+    # News
 
     def _idle(self) -> None:
-        if self._client.why_ended:
-            raise CloseSpider(self._client.why_ended)
+        if self._client.end.why:
+            raise CloseSpider(self._client.end.why)
 
-    # Between the threads
-
-    def _busy(self) -> int | None:
-        """Asked by the client's thread."""
-        engine = self._engine
-        slot = engine.scraper.slot
-        if not engine.running or engine.paused or slot is None or slot.needs_backout():
-            return None
-        return len(engine.downloader.active)
-
-    def _notify(self) -> None:
-        """Called by the client's thread: leases are ready, results were sent, or the job has ended."""
-        if not self._notified:
-            self._notified = True
-            self._notified_at = time.monotonic()
-            self._back(self._go)
-
-    def _go(self) -> None:
-        self._notified = False
-        self._client.lag += (time.monotonic() - self._notified_at - self._client.lag) / 8
+    def _news(self) -> None:
+        """Of the client's thread."""
         self._count_written()
-        if self._client.unsent <= MOST_UNSENT:
-            waiting, self._drained = self._drained, []
-            for one in waiting:
-                one.callback(None)
-        if self._engine._slot is not None:
-            self._engine._slot.nextcall.schedule()
+        self._events.results_were_sent()
 
     def _count_written(self) -> None:
         written, before = msgspec.structs.replace(self._client.results.written), self._counted

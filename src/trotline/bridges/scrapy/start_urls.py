@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -14,13 +15,20 @@ from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN
 from trotline.config import backends
 from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.put_each import put_each, refusal
 from trotline.frontier.reconnect import until_reachable
+from trotline.frontier.sift import Numbered
 from trotline.model.inbox import InboxBatch
+from trotline.model.lease import Admission
+from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import Frontier
 from trotline.ports.inbox import Inbox
-from trotline.rules.tagged_json import NotData
+from trotline.rules import redaction
+from trotline.rules.counted_reasons import count
+from trotline.rules.scrapy_meta import is_control
+from trotline.rules.task_fields import said
 
 log = logging.getLogger("trotline.scrapy")
 
@@ -28,28 +36,45 @@ LOOK_EVERY: Seconds = 0.5
 """How often an empty inbox is looked at."""
 _AGAIN: Seconds = 2.0
 _LONGEST_REASON = 300
+_LONGEST_KEY = 60
 _NOT_OF_ENTRIES = frozenset(("proxy", POOL, ACCOUNT, LOGIN))
 
-Tasks = tuple[list[Task], dict[int, str]]
-"""Of a batch: the tasks, and the place and reason of entries that gave none."""
+Tasks = tuple[list[Numbered], dict[int, str]]
+"""Of a batch: the tasks with the place of their entry, and the place and reason of entries that gave none."""
 
 
-def request_of(data: bytes, encoding: str = "utf-8") -> Request | list[Request]:
+def request_of(data: bytes, encoding: str = "utf-8", *, trusted: bool = False) -> Request | list[Request]:
     """The request of an entry, as scrapy-redis makes it: a URL, or a JSON object with `url`, `method` and `meta`, whose
     other fields are form data. ValueError says why there is none: who writes entries reads no files of this machine,
-    and chooses neither a proxy nor an account."""
+    and chooses neither a proxy nor an account. `trusted`: `meta` may have keys that control Scrapy."""
     text = data.decode(encoding).strip()
     if not text.startswith("{"):
         return Request(_of_the_web(text), dont_filter=True)
-    fields = json.loads(text)
+    fields = _fields(text)
     url, meta = fields.pop("url", None), fields.pop("meta", {})
     method = str(fields.pop("method", "GET")).upper()
     if not isinstance(url, str) or not isinstance(meta, dict):
         raise ValueError("the entry has no url, or a meta that is not an object")
-    if named := sorted(_NOT_OF_ENTRIES & meta.keys()):
-        raise ValueError(f"meta[{named[0]!r}] is set by the spider only: by make_request_from_data, for all entries")
+    _check_meta(meta, trusted=trusted)
     form = {name: value if isinstance(value, list) else str(value) for name, value in fields.items()}
     return FormRequest(_of_the_web(url), dont_filter=True, method=method, formdata=form, meta=meta)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+
+
+def _check_meta(meta: Iterable[str], *, trusted: bool) -> None:
+    if named := sorted(_NOT_OF_ENTRIES & set(meta)):
+        raise ValueError(f"meta[{named[0]!r}] is set by the spider only: by make_request_from_data, for all entries")
+    if not trusted and (named := sorted(filter(is_control, meta))):
+        raise ValueError(
+            f"meta[{named[0][:_LONGEST_KEY]!r}] controls Scrapy, and is for trusted producers only: leave it out, set "
+            "it in make_request_from_data, or write trust=yes in the inbox's URL"
+        )
 
 
 def _of_the_web(url: str) -> str:
@@ -60,7 +85,7 @@ def _of_the_web(url: str) -> str:
 
 def tasks_of(entries: Iterable[bytes], make: Callable[[bytes], Any], task: Callable[[Request], Task]) -> Tasks:
     """Runs in Scrapy's thread: `make` is the spider's."""
-    found: list[Task] = []
+    found: list[Numbered] = []
     parked: dict[int, str] = {}
     for place, entry in enumerate(entries):
         try:
@@ -68,9 +93,10 @@ def tasks_of(entries: Iterable[bytes], make: Callable[[bytes], Any], task: Calla
             requests = [made] if isinstance(made, Request) else list(made or ())
             if not requests:
                 raise ValueError("the spider made no request of it")
-            found.extend([task(request) for request in requests])
-        except (ValueError, TypeError, LookupError, NotData) as error:
-            parked[place] = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            found.extend([(place, task(request)) for request in requests])
+        except Exception as error:
+            # Of the spider's code as well: an entry must not hold up the others.
+            parked[place] = f"{type(error).__name__}: {said(error)}"
     return found, parked
 
 
@@ -83,6 +109,11 @@ class StartUrls:
         self._read = read
         self._outage = OutageLog(log, "inbox.unreachable")
         self._empty_since: Seconds | None = None
+        self._parked: Counter[str] = Counter()
+
+    @property
+    def trusted(self) -> bool:
+        return self._inbox.trusted
 
     async def run(self, frontier: Frontier) -> None:
         """Until the inbox was empty for the time that its URL says; without one, for ever."""
@@ -122,8 +153,18 @@ class StartUrls:
 
         self._back(read)
         tasks, parked = await asyncio.wrap_future(answer)
-        if tasks:
-            await until_reachable(lambda: frontier.put(tasks), self._outage.report)
-        for place, why in parked.items():
-            log.warning("inbox.parked entry %d of a batch of %s: %s", place, self._inbox.name, why)
-        await until_reachable(lambda: self._inbox.done(batch, parked), self._outage.report)
+        parked |= await self._put(tasks, frontier)
+        shown = {place: redaction.text(whole(why))[:_LONGEST_REASON] for place, why in sorted(parked.items())}
+        for why in shown.values():
+            if count(self._parked, why):
+                log.warning("inbox.parked %s: an entry was parked: %s", self._inbox.name, why)
+        await until_reachable(lambda: self._inbox.done(batch, shown), self._outage.report)
+
+    async def _put(self, tasks: Sequence[Numbered], frontier: Frontier) -> dict[int, str]:
+        """The place of each entry that cannot be stored, and why."""
+
+        async def put(some: Sequence[Task]) -> list[Admission]:
+            return await until_reachable(lambda: frontier.put(some), self._outage.report)
+
+        answers = await put_each(put, [task for _, task in tasks])
+        return {place: why for (place, _), answer in zip(tasks, answers, strict=True) if (why := refusal(answer))}

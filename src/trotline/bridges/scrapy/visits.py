@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
 
+from trotline.bridges.scrapy.errbacks import has_errback
 from trotline.bridges.scrapy.way_out import WayOut
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Settlement
@@ -32,7 +33,7 @@ class Visit:
 
     __slots__ = (
         "again", "children", "failure", "item_error", "items", "latency", "lease", "occurrences", "refused", "request",
-        "rest", "sent", "size", "spider_error", "status", "unhandled", "way",
+        "rest", "sent", "size", "spider_error", "status", "unhandled", "waits_since", "way",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, request: Request, way: WayOut | None = None) -> None:
@@ -41,7 +42,9 @@ class Visit:
         self.way = way
         """Through a pool; None: it has none."""
         self.children: list[Task] = []
-        """Not yet with the frontier."""
+        """Not yet with the frontier,"""
+        self.waits_since: Seconds = 0.0
+        """and since when the first of them is not, by the monotonic clock."""
         self.sent = False
         """Some are, before its end."""
         self.occurrences: Counter[tuple[str, str, bytes]] = Counter()
@@ -102,7 +105,7 @@ class Visit:
             return self._buried("item pipeline error", self.item_error)
         if self.refused:
             return Bury(f"not stored: {self._text(self.refused)[:_LONGEST_REASON]}")
-        if self.failure is not None and self.request.errback is None:
+        if self.failure is not None and not has_errback(self.request):
             if isinstance(self.failure.value, IgnoreRequest):
                 return Done(why=f"refused: {self._said(self.failure)}")
             return Bury(f"{Kind.UNREACHABLE}: {self._said(self.failure)}")

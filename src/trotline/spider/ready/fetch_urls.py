@@ -12,3 +12,7 @@ fetch = Spider("fetch", hosts=["*"], pace="1/s")
 @fetch.page(key="url", status=PASSED_ON)
 def page(page: Page):  # type: ignore[no-untyped-def]
     yield facts(page, page.meta.get("fields") or FIELDS, asked=page.meta.get("asked"))
+
+
+# Each URL was asked for: one without a record is named.
+page.buries_dropped = True

@@ -73,8 +73,8 @@ class History:
             await self.chance.choice(acts)()
 
     def home(self, worker: str) -> Client:
-        """Leases of a worker are taken by one process, as long as it lives."""
-        if self.homes.get(worker) not in self.clients:
+        """Leases of a worker are taken by one process, and it dies with it."""
+        if worker not in self.homes:
             self.homes[worker] = self.client
         return self.homes[worker]
 
@@ -157,8 +157,6 @@ class History:
     async def forget(self) -> None:
         """A worker says what it holds, and some of it is missing."""
         worker = self.chance.choice(self.workers)
-        if self.homes.get(worker) not in self.clients:
-            return
         held = {place: lease for place, (holder, lease) in self.live.items() if holder == worker}
         known = {place for place in held if self.chance.random() < 0.5}
         assert await self.home(worker).holds(worker, [held[place].token for place in known]) == len(held) - len(known)
@@ -166,14 +164,21 @@ class History:
             self.end(place)
 
     async def die(self) -> None:
-        number = self.chance.randrange(WORKERS)
+        """A worker dies, or a process and all workers in it."""
+        self.replace(self.chance.randrange(WORKERS))
+        if self.bench.durable and self.chance.random() < 0.3:
+            crashed = self.clients.pop(self.chance.randrange(len(self.clients)))
+            for number, worker in enumerate(self.workers):
+                if self.homes.get(worker) is crashed:
+                    self.replace(number)
+            await self.bench.crash(crashed)
+            self.clients.append(await self.bench.again())
+
+    def replace(self, number: int) -> None:
         old = self.workers[number]
         self.died[old] = self.bench.now()
         name, _, generation = old.partition(".")
         self.workers[number] = f"{name}.{int(generation) + 1}"
-        if self.bench.durable and self.chance.random() < 0.3:
-            await self.bench.crash(self.clients.pop(self.chance.randrange(len(self.clients))))
-            self.clients.append(await self.bench.again())
 
     async def reload(self) -> None:
         """Another version of the pool; an older one comes late."""

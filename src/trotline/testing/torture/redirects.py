@@ -6,6 +6,9 @@ from trotline.testing.torture.faults import Call, Faults, answer, page
 
 redirects = Faults("redirect")
 
+_BOMB = gzip.compress(bytes(1024 * 1024), 9) * 64
+"""64 MiB of zeros, in members of one: packed as a whole they would take a third of a second of every import."""
+
 
 def _to(location: str, status: str = "302 Found", body: bytes = b"", *headers: str) -> bytes:
     return answer(body, f"Location: {location}", *headers, status=status)
@@ -54,7 +57,7 @@ redirects.say(
 redirects.say(
     "bomb",
     "a bomb as its body",
-    _to("/body/whole", "302 Found", gzip.compress(b"\0" * 64 * 1024 * 1024, 9), "Content-Encoding: gzip"),
+    _to("/body/whole", "302 Found", _BOMB, "Content-Encoding: gzip"),
     stay=True,
 )
 redirects.say(

@@ -6,13 +6,11 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from trotline.commands.trace import ledger_at, routes_seen, trace
+from trotline.commands.trace import ledger_at, routes_seen, scrapy_numbers, trace
 from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Job
-from trotline.model.queue_job import is_scrapy
 from trotline.model.time import Seconds
 from trotline.rules import redaction
-from trotline.rules.scrapy_identity import of_url
 from trotline.rules.url_history import Facts
 from trotline.web.api.types import JobPath, Url
 from trotline.web.errors import Refused
@@ -74,7 +72,7 @@ async def look_up(call: Call, url: str, *, alone: bool, limit: int) -> Traced:
     sink = site.plan.settings.sink_of(job.spider)
     async with site.index.opened(job.id) as opened, ledger_at(sink) as ledger, asyncio.timeout(TRACE_WITHIN):
         known = await routes_seen(job, opened.console)
-        more = of_url(url) if is_scrapy(job) else {}
+        more = await scrapy_numbers(url, job, opened.console)
         facts = await trace(
             url, job.id, opened.console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit
         )

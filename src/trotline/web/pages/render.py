@@ -1,5 +1,6 @@
 """Pages for people: Jinja2 templates of the package. What comes from outside is escaped, and an unknown name fails."""
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
@@ -17,18 +18,30 @@ _FRAME: dict[str, Any] = {"here": "", "job": None, "job_id": "", "stream": "", "
 """What the frame around every page needs, where a page has nothing to say about it."""
 
 
+@cache
+def _static_files() -> StaticFiles:
+    return StaticFiles()
+
+
+@cache
+def _templates() -> Environment:
+    """One for all servers of a process: each template is compiled at its first use, which takes up to 100 ms."""
+    made = Environment(
+        loader=PackageLoader("trotline.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"static": _static_files().url, "version": version("trotline")}
+    made.filters |= text.FILTERS
+    return made
+
+
 class Pages:
     def __init__(self) -> None:
-        self.static = StaticFiles()
-        self._templates = Environment(
-            loader=PackageLoader("trotline.web", "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals |= {"static": self.static.url, "version": version("trotline")}
-        self._templates.filters |= text.FILTERS
+        self.static = _static_files()
+        self._templates = _templates()
 
     def text(self, template: str, who: Who, **data: Any) -> str:
         """`may_operate`, `logged_in` and `who` are there in every template."""

@@ -1,6 +1,6 @@
 """The sentence on top of a job's page: what it does, and what limits it."""
 
-from trotline.coordinator.outlook import PATIENT, outage_text
+from trotline.coordinator.outlook import consequence, outage_text
 from trotline.rules.advice import advise
 from trotline.web.pages import text
 from trotline.web.snapshots import Snapshot
@@ -24,7 +24,7 @@ def sentence(snapshot: Snapshot, rate: float | None) -> str:
     if view.held_back:
         if not outage_text(view.held_back):
             return f"Held back: {view.held_back}."
-        return f"Held back: {view.held_back}; {PATIENT}; check it: trotline doctor {view.spider}.py"
+        return f"Held back: {view.held_back}; {consequence(view.held_back)}; check it: trotline doctor {view.spider}.py"
     if not view.workers:
         return "No worker is running. Start one: trotline work FILE (or trotline run FILE on this machine)."
     advice = advise(progress, snapshot.summary)

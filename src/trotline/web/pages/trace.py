@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from trotline.model.job import Job
+from trotline.model.queue_job import is_scrapy
 from trotline.rules.limit_cuts import cut_by, cut_page
 from trotline.rules.url_history import Facts, Fate, Story, story_of
 from trotline.web.api import trace as api
@@ -72,6 +73,8 @@ def _said(facts: Facts, story: Story, job: Job) -> str:
         case Fate.REFUSED:
             cut = cut_by(story.why, own)
             return f"Not admitted: {cut.what if cut is not None else story.why}{f' ({cut.advice})' if cut else ''}."
+        case Fate.NEVER if is_scrapy(job):
+            return "Cannot tell: no plain GET request of it is known to this job. One with dont_filter is not found."
         case Fate.NEVER:
             return "Never seen by this job: no page that was read links to it, and it was not a seed."
         case _:

@@ -63,6 +63,8 @@ def test_a_password_may_come_from_a_file(tmp_path):
         ("freshness=soon", "not a length of time"),
         ("keep=90d&keep=1d", "given twice"),
         ("keep=90", "'90' is 90 s, and a day is the shortest"),
+        ("keep=0d", "leave the option out to keep everything"),
+        ("keep_history=0", "leave the option out to keep everything"),
         ("keep_history=12m", "write it like 90d"),
         ("visits=year", "one of day, week, month"),
         ("pool=0", "from 1 to 20"),
@@ -123,3 +125,17 @@ def test_a_part_that_is_given_twice_is_refused(url):
 
 def test_the_same_part_twice_is_accepted():
     assert parse("postgresql://db:5433/x?host=db").dsn == "postgresql://db:5433/x?host=db"
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("visits=year", "Write visits=day, week or month."),
+        ("keep=0d", "Write keep=90d, a day at least."),
+        ("keep=9d&retire=burn", "Write retire=drop, detach or parquet."),
+    ],
+)
+def test_the_hint_of_an_invalid_option_names_its_valid_values(query, hint):
+    with pytest.raises(SettingsError) as told:
+        parse(f"postgresql://db/x?{query}")
+    assert told.value.hint == hint

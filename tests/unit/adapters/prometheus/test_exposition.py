@@ -11,7 +11,7 @@ TIMING = Timing(3.5, (*(1,) * len(BOUNDS), 2))
 FIGURES = WorkerFigures(
     stats=WorkStats(
         cpu=1.5, lag=0.25, received=100, records=7, visits={"ok": 5, "gone": 2}, fetch=TIMING, parse=TIMING,
-        commit=TIMING, store=0.5, settle=0.25, slots=SlotSeconds(busy=9.0, start=8.0, no_lease=7.0),
+        commit=TIMING, archive=0.75, store=0.5, settle=0.25, slots=SlotSeconds(busy=9.0, start=8.0, no_lease=7.0),
     ),
     processes=2, restarts=1, slots=32, memory=1000, memory_limit=2000,
 )  # fmt: skip

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from trotline.adapters.redis.scripts import _FOLDER
 
-FILES = sorted(Path(str(_FOLDER)).rglob("*.lua"))
+FOLDER = Path(str(_FOLDER))
+FILES = sorted(FOLDER.rglob("*.lua"))
 COMMANDS = sorted(path.stem for path in FILES if path.parent.name == "lua")
 HELPERS = sorted(path.stem for path in FILES if path.parent.name == "helpers")
 

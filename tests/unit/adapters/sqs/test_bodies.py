@@ -8,11 +8,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.adapters.sqs.bodies import LARGEST, UNPACKED, cut, from_text, printable, to_text
+from trotline.adapters.sqs.bodies import LARGEST, UNPACKED, from_text, printable, to_text
 from trotline.errors import FrontierError
 from trotline.frontier import parcel_codec
 from trotline.model.task import Task
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 
 
 @given(st.text())
@@ -54,9 +54,5 @@ def test_what_only_looks_packed_stays_as_it_is(text: str) -> None:
     assert from_text(text) == text.encode()
 
 
-def test_what_is_put_aside_fits_and_says_that_it_was_cut() -> None:
-    assert cut(b"hm") == ("hm", "")
-    assert cut(b"") == (" ", "")
-    text, remark = cut("ü".encode() * LARGEST)
-    assert len(text.encode()) < LARGEST and f"{2 * LARGEST:,} bytes" in remark
+def test_the_value_of_an_attribute_has_only_what_sqs_accepts() -> None:
     assert printable("a\x00b\n") == "a?b?" and printable("") == "?"

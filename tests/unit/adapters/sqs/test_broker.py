@@ -73,3 +73,22 @@ def test_names_of_queues_are_unique_and_short_enough() -> None:
     assert prefix != job_prefix("p" * 20, other)
     assert len(prefix + "s999-o31b4") <= 80
     assert prefix.replace("-", "").replace("_", "").isascii()
+
+
+async def test_a_message_that_the_dead_queue_does_not_take_is_delivered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = SqsBroker(Address("eu-west-1"), JOB)
+    verbs: list[str] = []
+
+    async def call(doing: str, verb: str, **words: Any) -> dict[str, Any]:
+        verbs.append(verb)
+        message = {"Body": "x" * 256 * 1024, "ReceiptHandle": "1"}
+        attributes = {"MaximumMessageSize": "1024", "QueueArn": "arn"}
+        return {"QueueUrl": "https://sqs/q", "Attributes": attributes, "Messages": [message]}
+
+    monkeypatch.setattr(made.api, "call", call)
+    [delivery] = await made.receive("s0.b2", 1)
+    assert made._held._held
+    await made.reject(delivery, "is no parcel")
+    assert not made._held._held, "SQS delivers it again when its time is over"
+    assert "send_message" not in verbs and "delete_message_batch" not in verbs
+    await made._held.give_back()

@@ -28,7 +28,7 @@ WITH free AS MATERIALIZED (
 UPDATE turn SET ready_at = $2 WHERE lane IN (SELECT lane FROM free)
 """
 """These lanes are not ours, so it never waits for their locks: one that is being served just now is tried again by its
-own time (`pool_rings.ACCOUNT_POLL`)."""
+own time (`load_pool_rings.ACCOUNT_POLL`)."""
 
 _HELD = "SELECT 1 FROM held WHERE token = $1 AND job = $2 AND worker = $3 AND member = $4"
 

@@ -21,8 +21,7 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import notes as note_rules
-from trotline.rules import pool_moves
+from trotline.rules import note_limits, pool_moves
 from trotline.rules.shelves import books_only
 from trotline.rules.unreadable_jobs import way_out
 
@@ -126,7 +125,7 @@ class PostgresConsole:
         return await self._look(lambda db, _: notes.read(db, self._number, names))
 
     async def write_note(self, name: str, data: bytes, version: int) -> bool:
-        note_rules.check(name, data)
+        note_limits.check(name, data)
         # Not durable: after a power failure an older note is read, which its next writer replaces.
         async with self._store.database.transaction(durable=False) as db:
             return await notes.write(db, self._number, name, data, version)

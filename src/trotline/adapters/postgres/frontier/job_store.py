@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.known_lanes import KnownLanes
 from trotline.adapters.postgres.frontier.lane_row import encode_pace
 from trotline.adapters.postgres.frontier.schema import STRIPES
 from trotline.adapters.postgres.frontier.transaction import Turn
@@ -14,13 +15,11 @@ from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Job
 from trotline.model.proxy_pool import only_member, pool_of
 from trotline.model.time import Moment
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 from trotline.rules import pace, route_queues
 
 T = TypeVar("T")
 _MOST_NAMES = 10_000
-_MOST_LANES = 100_000
-"""Names of lanes that are cached."""
 
 _ADD_PACES = """
 INSERT INTO pace (name, lane) SELECT * FROM unnest($1::text[], $2::bytea[]) u (name, lane) ORDER BY name
@@ -56,7 +55,7 @@ class JobStore:
         self.made: list[Parcel] | None = None
         """Parcels that this client made, for itself to publish. None: it does not publish."""
         self._number = number
-        self._lanes: dict[str, int] = {}
+        self.known = KnownLanes()
         self._bounds: pace.Bounds | None = None
         """The job's default."""
 
@@ -124,22 +123,22 @@ class JobStore:
             self._bounds = pace.bounds_of(rules.default)
         return self._bounds
 
-    async def lane_ids(self, db: Connection, names: Sequence[str], now: Moment) -> list[int]:
-        """The ids of these lanes (or queues); creates those that are missing. Before lanes are locked."""
-        ids = self._lanes
+    async def lane_ids(self, db: Connection, names: Sequence[str], now: Moment) -> tuple[list[int], list[int]]:
+        """The ids of these lanes (or queues), and of those that were missing, which it creates. Before lanes are
+        locked."""
+        ids = self.known.ids(names)
         missing = sorted({name for name in names if name not in ids})
+        created: dict[str, int] = {}
         if missing:
             found = await self._find(db, missing)
-            if len(ids) + len(found) > _MOST_LANES:
-                ids.clear()
-            ids.update(found)
+            self.known.add_ids(found)
+            ids |= found
             unknown = [name for name in missing if name not in found]
             if unknown:
                 await self._create(db, unknown, now)
-                # Not cached: the transaction may be rolled back.
+                # Not known to the next transaction: this one may be rolled back.
                 created = await self._find(db, unknown)
-                ids = {**created, **{name: ids[name] for name in names if name not in created}}
-        return [ids[name] for name in names]
+        return [ids[name] for name in names if name in ids], list(created.values())
 
     async def _find(self, db: Connection, names: Sequence[str]) -> dict[str, int]:
         rows = await db.fetch("SELECT name, id FROM lane WHERE job = $1 AND name = ANY($2::text[])", self.number, names)

@@ -18,7 +18,7 @@ from trotline.rules.pace import Lane
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
-COLUMNS = "l.id, l.name, l.pool, l.member, l.paused, l.waits, p.id, p.running, p.lane"
+COLUMNS = "l.id, l.name, l.pool, l.member, l.paused, l.waits, p.id, p.running, p.lane, p.ctid"
 LOCK = f"""
 SELECT {COLUMNS} FROM lane l JOIN pace p ON p.id = l.pace WHERE l.id = ANY($1::bigint[])
 ORDER BY p.id FOR NO KEY UPDATE OF p
@@ -29,7 +29,9 @@ of those only `paused` and `waits` change, and a lease reads them again."""
 LOCK_FREE = f"{LOCK} SKIP LOCKED"
 """Never waits: lanes that other transactions have locked are left out."""
 
-Columns = tuple[int, str, str, int, int, int, int, int, bytes]
+Place = tuple[int, int]
+"""A row's ctid, which it keeps while it is locked, until it is written."""
+Columns = tuple[int, str, str, int, int, int, int, int, bytes, Place]
 
 
 class TurnWrite(NamedTuple):
@@ -52,10 +54,12 @@ class TurnWrite(NamedTuple):
 class PaceRow:
     """A rate-limit bucket. Queues of one lane share it, so a transaction has it once."""
 
-    __slots__ = ("id", "kept", "pace", "running")
+    __slots__ = ("id", "kept", "pace", "place", "running")
 
-    def __init__(self, pace_id: int, running: int, packed: bytes) -> None:
+    def __init__(self, pace_id: int, running: int, packed: bytes, place: Place) -> None:
         self.id = pace_id
+        self.place: Place | None = place
+        """None: it was written, and is found by its id."""
         self.running = running
         self.pace = decode_pace(packed)
         self.kept = (running, self.pace)
@@ -67,6 +71,8 @@ class PaceRow:
         return self.running != running or (self.pace is not stored and self.pace != stored)
 
     def written(self) -> None:
+        if self.changed:
+            self.place = None
         self.kept = (self.running, self.pace)
 
 

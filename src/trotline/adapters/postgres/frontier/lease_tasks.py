@@ -9,9 +9,9 @@ import msgspec
 from trotline.adapters.postgres.frontier import budgets, chains
 from trotline.adapters.postgres.frontier.lane_queue import LaneQueue, Waiting, fill, first_attempts
 from trotline.adapters.postgres.frontier.lane_row import LaneRow
+from trotline.adapters.postgres.frontier.load_pool_rings import Wanted
 from trotline.adapters.postgres.frontier.pick_lanes import Nothing, nothing, pick
 from trotline.adapters.postgres.frontier.pool_ring import Sent
-from trotline.adapters.postgres.frontier.pool_rings import Wanted
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE, PAUSED, TOKEN_CHANCE
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn, living

@@ -2,14 +2,14 @@
 
 import random
 
-from trotline.adapters.postgres.frontier.books import PostgresBooks
+from trotline.adapters.postgres.frontier.broker_books import PostgresBooks
 from trotline.adapters.postgres.frontier.console import PostgresConsole
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.frontier import PostgresFrontier
 from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.model.job import Job
 from trotline.ports.backend import OpenJob
-from trotline.ports.books import OpenBooks
+from trotline.ports.broker_books import OpenBooks
 
 
 async def open_job(database: Database, job: Job, *, rng: random.Random | None = None) -> OpenJob:

@@ -95,12 +95,13 @@ async def pick(turn: Turn, pools: Sequence[str], limit: int, *, ignore_due: bool
     rows = await turn.db.fetch(_PICK.format(job=turn.job), turn.job, pools, turn.given_now, limit, ignore_due)
     if not rows:
         return None
-    turn.now = rows[0][12]
-    rows.sort(key=lambda row: (row[9], row[10], row[11]))
-    lanes = [turn.keep(row[:9]) for row in rows]
+    turn.now = rows[0][13]
+    rows.sort(key=lambda row: (row[10], row[11], row[12]))
+    lanes = [turn.keep(row[:10]) for row in rows]
+    turn.store.known.add(rows)
     for lane in lanes:
         lane.touched = False
-    return Batch(lanes, rows[0][13], rows[0][14])
+    return Batch(lanes, rows[0][14], rows[0][15])
 
 
 async def nothing(turn: Turn, pools: Sequence[str]) -> Nothing:

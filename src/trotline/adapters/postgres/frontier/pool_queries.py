@@ -1,4 +1,4 @@
-"""The queries of `pool_rings.py`: members of pools for many lanes at once."""
+"""The queries of `load_pool_rings.py`: members of pools for many lanes at once."""
 
 from trotline.adapters.postgres.frontier import identity_row, member_limits
 from trotline.rules.member_choice import AT_HEAD, IN_RING, OUT, UNLIMITED

@@ -1,7 +1,7 @@
 """The members of a proxy pool in one lane, in one transaction: who goes out next, and who came back.
 
-`pool_rings.py` reads what is needed for all lanes of a transaction, and writes it back; the decisions between are made
-here, in memory. They follow `rules/proxy_ring.py`.
+`load_pool_rings.py` reads what is needed for all lanes of a transaction, and writes it back; the decisions between are
+made here, in memory. They follow `rules/proxy_ring.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.adapters.postgres.frontier.pool_rings import decode_ring
+from trotline.adapters.postgres.frontier.load_pool_rings import decode_ring
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, only_member
 from trotline.model.time import Moment

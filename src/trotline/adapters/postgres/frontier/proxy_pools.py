@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trotline.adapters.postgres.frontier import pool_views
 from trotline.adapters.postgres.frontier.database import Database
-from trotline.adapters.postgres.frontier.pool_rings import PoolRings, decode_rules, encode_rules
+from trotline.adapters.postgres.frontier.load_pool_rings import PoolRings, decode_rules, encode_rules
 from trotline.adapters.postgres.frontier.schema import PAUSED
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool

@@ -43,11 +43,15 @@ TOKEN_CHANCE = 8
 MOST_AT_ONCE = 1 << ID_BITS
 """Tasks of one statement."""
 
-CHURN = (
-    "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,"
+_VACUUM = (
+    "autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,"
     " autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.5"
 )
+CHURN = f"autovacuum_vacuum_scale_factor = 0, {_VACUUM}"
 """Rows come and go all the time: vacuumed by number, not by share."""
+QUEUE = f"autovacuum_vacuum_scale_factor = 0.02, {_VACUUM}"
+"""A vacuum reads the whole index. Ten million tasks may wait, and a lease reads from a lane's position on: dead rows
+before it cost nothing but space."""
 
 TABLES = f"""
 CREATE TABLE meta (version integer NOT NULL);
@@ -258,7 +262,7 @@ def tables_of_job(job: int) -> str:
     return f"""
 CREATE TABLE waiting_{job} (
     lane bigint NOT NULL, level integer NOT NULL, id bigint NOT NULL, {_TASK}, PRIMARY KEY (lane, level, id)
-) WITH ({CHURN});
+) WITH ({QUEUE});
 CREATE TABLE late_{job} (
     due float8 NOT NULL, id bigint NOT NULL, lane bigint NOT NULL, level integer NOT NULL, {_TASK},
     PRIMARY KEY (due, id)

@@ -14,7 +14,7 @@ from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.statement_parts import Part, columns
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
 from trotline.model.task import Task
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 from trotline.rules.shelves import LANE_SHARE, OVERFLOWS, PARCEL_BYTES, PARCEL_TASKS, band, shelf_name
 
 if TYPE_CHECKING:

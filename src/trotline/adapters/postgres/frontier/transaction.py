@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from trotline.adapters.postgres.frontier import accounts, chains, shelving
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.lane_row import LOCK, LOCK_FREE, Columns, LaneRow, PaceRow
+from trotline.adapters.postgres.frontier.load_pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
-from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
 from trotline.adapters.postgres.frontier.session import stored_text
 from trotline.adapters.postgres.frontier.statement_parts import Part
@@ -19,7 +19,7 @@ from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.ports.books import Parcel
+from trotline.ports.broker_books import Parcel
 from trotline.rules import pace, route_queues
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Turn:
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
         self._paces: dict[int, PaceRow] = {}
+        self._created: set[int] = set()
+        """Lanes that this transaction added."""
         self._rings: PoolRings | None = None
 
     # Lanes
@@ -82,11 +84,15 @@ class Turn:
         meet a deadlock, and the transaction is repeated."""
         missing = [lane_id for lane_id in set(ids) if lane_id not in self._lanes]
         if missing:
-            rows = await self.db.fetch(LOCK, missing)
-            if len(rows) < len(missing):
-                raise gone()
-            for row in rows:
-                self.keep(tuple(row))
+            for row in await self.store.known.lock(self.db, missing) or await self._lock_unknown(missing):
+                self.keep(row)
+
+    async def _lock_unknown(self, ids: Sequence[int]) -> list[Columns]:
+        rows = await self.db.fetch(LOCK, ids)
+        if len(rows) < len(ids):
+            raise gone()
+        self.store.known.add(row for row in rows if row[0] not in self._created)
+        return [tuple(row) for row in rows]
 
     async def lock_free(self, ids: Iterable[int]) -> list[int]:
         """Lock those of these lanes that no other transaction has locked; returns them. Never waits."""
@@ -110,8 +116,9 @@ class Turn:
 
     async def _lock_named(self, names: Iterable[str], ids: Iterable[int] = ()) -> None:
         missing = [name for name in {stored_text(name) for name in names} if name not in self._names]
-        numbers = await self.store.lane_ids(self.db, missing, self.now)
-        await self.lock_lanes([*ids, *numbers])
+        numbers, created = await self.store.lane_ids(self.db, missing, self.now)
+        self._created.update(created)
+        await self.lock_lanes([*ids, *numbers, *created])
 
     def lane(self, lane_id: int) -> LaneRow:
         """A locked lane."""

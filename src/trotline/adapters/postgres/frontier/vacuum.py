@@ -8,7 +8,7 @@ nothing, tables are rewritten (`rotation.py`).
 import asyncio
 
 from trotline.adapters.postgres.frontier.database import Database
-from trotline.adapters.postgres.frontier.rotation import rotate
+from trotline.adapters.postgres.frontier.rewrite_bloated_tables import rotate
 from trotline.errors import TrotlineError
 from trotline.model.time import Seconds
 

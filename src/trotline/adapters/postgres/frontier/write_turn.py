@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier import task_rows
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.lane_row import TurnWrite, encode_pace
+from trotline.adapters.postgres.frontier.lane_row import PaceRow, TurnWrite, encode_pace
 from trotline.adapters.postgres.frontier.statement_parts import Part, composed
 from trotline.rules.counter_limits import MOST_NAMES, folded
 
@@ -46,6 +46,13 @@ INSERT INTO held (job, worker, leased_at, token, task, lane, level, attempt, dea
 SELECT %s::integer, %s::text, %s::float8, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::integer[],
     %s::integer[], %s::integer[], %s::integer[], %s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::float8[])
 """
+_HANDED_UNTRIED = """
+INSERT INTO held (attempt, deaths, kills, member, chain, job, worker, leased_at, token, task, lane, level, fp, body,
+    starts_at)
+SELECT 0, 0, 0, NULL::bigint, '', %s::integer, %s::text, %s::float8, * FROM unnest(%s::bigint[], %s::bigint[],
+    %s::bigint[], %s::integer[], %s::bigint[], %s::bytea[], %s::float8[])
+"""
+"""The short form, for tasks that are leased for the first time, without a member of a pool and without a chain."""
 
 
 async def write(turn: "Turn", turns: Sequence[TurnWrite]) -> None:
@@ -87,7 +94,11 @@ def _task_parts(turn: "Turn") -> list[Part]:
         parts.append((f"DELETE FROM waiting_{turn.job} WHERE ctid = ANY(%s::tid[])", [turn.taken]))
     if turn.handed:
         columns = [list(column) for column in zip(*turn.handed, strict=True)]
-        parts.append((_HANDED, [turn.job, turn.worker, turn.now, *columns]))
+        attempts, deaths, kills, members, chains = columns[4:9]
+        if any(attempts) or any(deaths) or any(kills) or any(chains) or any(one is not None for one in members):
+            parts.append((_HANDED, [turn.job, turn.worker, turn.now, *columns]))
+        else:
+            parts.append((_HANDED_UNTRIED, [turn.job, turn.worker, turn.now, *columns[:4], *columns[9:]]))
     if turn.new:
         parts.append(task_rows.add_waiting(turn.job, turn.new))
     if turn.late:
@@ -111,20 +122,21 @@ def _lane_parts(turn: "Turn") -> list[Part]:
                 [[lane.id for lane in lanes], [lane.later for lane in lanes], [lane.waits for lane in lanes]],
             )
         )
-    paces = [pace for pace in turn.paces if pace.changed]
-    if paces:
-        parts.append(
-            (
-                "UPDATE pace SET running = u.running, lane = u.lane"
-                " FROM unnest(%s::bigint[], %s::integer[], %s::bytea[]) u (id, running, lane) WHERE pace.id = u.id",
-                [
-                    [pace.id for pace in paces],
-                    [pace.running for pace in paces],
-                    [encode_pace(pace.pace) for pace in paces],
-                ],
-            )
-        )
+    changed = [pace for pace in turn.paces if pace.changed]
+    in_place = [pace for pace in changed if pace.place is not None]
+    if in_place:
+        parts.append(_pace_part("ctid", "tid", [pace.place for pace in in_place], in_place))
+    if elsewhere := [pace for pace in changed if pace.place is None]:
+        parts.append(_pace_part("id", "bigint", [pace.id for pace in elsewhere], elsewhere))
     return parts
+
+
+def _pace_part(column: str, kind: str, keys: Sequence[object], paces: Sequence[PaceRow]) -> Part:
+    return (
+        "UPDATE pace SET running = u.running, lane = u.lane"
+        f" FROM unnest(%s::{kind}[], %s::integer[], %s::bytea[]) u (key, running, lane) WHERE pace.{column} = u.key",
+        [keys, [pace.running for pace in paces], [encode_pace(pace.pace) for pace in paces]],
+    )
 
 
 def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:

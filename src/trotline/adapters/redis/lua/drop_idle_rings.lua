@@ -4,7 +4,7 @@
 --   KEYS[1] P job     ARGV[2] and after: lanes with a proxy pool
 --   returns how many of these lanes were looked at; the call ends early if their rings are long
 --
--- helpers/pool_members.lua has the map of the keys.
+-- helpers/pool_members.lua says where the maps of the keys are.
 --
 -- uses clock: call now
 -- uses job_books: unpack_ S book many
@@ -28,8 +28,9 @@ end
 -- The shared part of a damaged lane is opened anew, and counts no visits: so they are counted here, too.
 local function all_are_back(name, waiting, resting)
   local packed = call("HGET", S .. "rings", name)
-  if not packed or #packed ~= RING_BYTES then return true end
-  local dealt = unpack_(RING_FORM, packed)
+  if not packed or #packed ~= RING_BYTES and #packed ~= CALM_RING_BYTES then return true end
+  -- Both forms begin with it.
+  local dealt = unpack_(CALM_RING_FORM, packed)
   return call("ZCOUNT", S .. "added:" .. pool_of(name), "-inf", dealt) <= waiting + resting
 end
 

@@ -6,8 +6,9 @@
 --   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] maximum level, or ""
 --   ARGV[11] chance in [0, 1)     ARGV[12] numbers of the queues that it asks for, of a job with a queue per route, or ""
 --   ARGV[13] and after: the proxy pools that the worker serves; "" are direct connections
---   returns LeaseReply (layouts.py); then for each lane its name, the number of tasks, and for each task the time until it
---   may start (microseconds) and its blob, in a lane with a proxy pool after the member and whether the site blocks us.
+--   returns LeaseReply (layouts.py); then for each lane its name, the number of tasks, the time until the first of them may
+--   start (microseconds), that from one start to the next (nanoseconds), and the blobs. In a lane with a proxy pool: the
+--   members and whether the site blocks us, and for each task the time until it may start (microseconds) and its blob.
 --   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
@@ -90,7 +91,7 @@ local first_queue = floor(ARGV[11] * #queues)
 
 -- The best level with ready lanes of a pool.
 local function best_of(pool)
-  if not SPLIT then return tonumber(call("ZRANGE", levels_key(pool), 0, 0)[1]) end
+  if not SPLIT then return tonumber(call("ZRANGE", levels_key(pool), "0", "0")[1]) end
   local best
   for i = 1, #queues do
     local first, last = levels_of(queues[(first_queue + i) % #queues + 1])

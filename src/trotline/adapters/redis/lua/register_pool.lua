@@ -4,7 +4,7 @@
 --   ARGV[5] how many are removed, then those (6 bytes each), then for each that is added the member and its weight (0 to 255)
 --   gives 1, or 0 if a newer version is in force
 --
--- helpers/pool_members.lua has the map of the keys.
+-- helpers/proxy_pools.lua has the map of the keys.
 --
 -- uses clock: call
 -- uses wake_lane: wake_lane
@@ -26,14 +26,14 @@ for i = 6, 5 + removed do
   call("HDEL", S .. "faults:" .. pool, ARGV[i])
   if has_sessions then call("HDEL", S .. "sessions:" .. pool, ARGV[i]) end
 end
--- Number of a block -> the members with its numbers.
+-- Number of a block -> the members with its numbers, each with its number.
 local blocks = {}
 local function deal_last(id)
   local place = (last - 1) % DEALT_TOGETHER
   local block = struct.pack("<I4", (last - 1 - place) / DEALT_TOGETHER)
-  local ids = blocks[block] or call("HGET", S .. "dealing:" .. pool, block) or ""
+  local fronts = blocks[block] or call("HGET", S .. "dealing:" .. pool, block) or ""
   -- A block may have been deleted when all its members were.
-  blocks[block] = ids .. string.rep("\0", place * MEMBER_ID_BYTES - #ids) .. id
+  blocks[block] = fronts .. string.rep("\0", place * MEMBER_NAME - #fronts) .. id .. struct.pack("<I4", last)
 end
 
 for i = 6 + removed, #ARGV, 2 do
@@ -49,7 +49,7 @@ for i = 6 + removed, #ARGV, 2 do
   call("HDEL", S .. "removed:" .. pool, ARGV[i])
   call("HSET", S .. "pools:" .. pool, ARGV[i], struct.pack(KNOWN_FORM, number, tonumber(ARGV[i + 1])))
 end
-for block, ids in pairs(blocks) do call("HSET", S .. "dealing:" .. pool, block, ids) end
+for block, fronts in pairs(blocks) do call("HSET", S .. "dealing:" .. pool, block, fronts) end
 call("HSET", KEYS[1], "rules", ARGV[3], "last", last, "alike", are_alike and "1" or "0")
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])

@@ -1,20 +1,23 @@
 #!lua
 -- End leases: outcome, children and lane feedback, atomically for each lease.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, texts and more values of the endings, true if
---   some leases or children have a chain, and true if the caller publishes     ARGV[5] endings (Ending in layouts.py)
---   returns one digit per ending: 1 applied, 0 stale; and a line per parcel to publish, as put.lua
+--   ARGV[4] msgpack: names of lanes, the number of those with leases that end, children (see admit.lua), their owners, texts
+--   and more values of the endings, true if some leases or children have a chain, and true if the caller publishes
+--   ARGV[5] the leases that end, lane by lane, in runs (EndingRun in layouts.py). For each lease: ARGV[6] token (6 bytes),
+--   ARGV[7] fingerprint (8 bytes), ARGV[8] how long its visit took (double). No lease is there twice
+--   returns one digit per lease: 1 applied, 0 stale; and a line per parcel to publish, as put.lua
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job_books: sub byte max unpack_ P book many tally close_books
+-- uses job_books: sub max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
 -- uses lane_pool: pool_of
--- uses pool_members: members
+-- uses pool_members: members is_plainly_back
 -- uses shared_lanes: SHARED HEEDS run
+-- uses calm_lanes: settle_calmly write_calm_lanes
 -- uses job_lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
@@ -23,7 +26,7 @@
 -- uses worker_leases: HELD
 -- uses outcomes: apply keep_rare
 
-local GIVEN = 7
+local GIVEN = 8
 local worker, this_call = ARGV[2], ARGV[3]
 local kept = call("HGET", P .. "calls", "s" .. worker)
 if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
@@ -31,77 +34,105 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
   return sub(kept, #this_call + 2)
 end
 
-local names, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, GIVEN)
-local endings, tokens = ARGV[5], {}
-local count = #endings / ENDING_BYTES
-for i = 1, count do
-  local at = ENDING_BYTES * (i - 1) + 1
-  tokens[i] = sub(endings, at, at + ENDING_FINGERPRINT - 1)
+local names, settled, children, owners, texts, mores, chained, mine = unpack(cmsgpack.unpack(ARGV[4]), 1, GIVEN)
+local runs, count = ARGV[5], #ARGV[6] / TOKEN_BYTES
+
+-- A value of each lease.
+local function column(form, packed)
+  local values = {unpack_("<" .. string.rep(form, count), packed)}
+  values[count + 1] = nil
+  return values
 end
+
+local tokens, prints, tooks = column("c6", ARGV[6]), column("c8", ARGV[7]), column("d", ARGV[8])
 local parcels = fetch(HELD .. worker, tokens)
+local shared = settled > 0 and call("HMGET", SHARED, unpack(names, 1, settled)) or {}
 
--- A lease is valid if its token is held, belongs to this task, and appears for the first time.
-local live, answers, ended, levels, starts, endeds = {}, {}, {}, {}, {}, 0
-local known = {}
-for i = 1, count do
-  local parcel, token = parcels[i], tokens[i]
-  if parcel and not known[token] then
-    local level, lane, at = unpack_(PARCEL_FORM, parcel)
-    local own, given = at + BLOB_FINGERPRINT - 1, ENDING_BYTES * (i - 1) + 1
-    if sub(parcel, own, at + BLOB_COUNTS - 2) == sub(endings, given + ENDING_FINGERPRINT, given + ENDING_REST - 1) then
-      known[token] = true
-      endeds = endeds + 1
-      ended[endeds] = token
-      live[i], levels[i], starts[i] = lane, level, at
+-- Of leases that the worker does not hold, or of another task.
+local refused, stale = {}, 0
+
+-- The lane of these leases, and how many of them are valid. The client has put together what it holds of one lane.
+local function check(first, last)
+  local name, from, upto
+  local before = stale
+  for i = first, last do
+    local parcel = parcels[i]
+    if parcel and not from then
+      local _, lane, at = unpack_(PARCEL_FORM, parcel)
+      name, from, upto = lane, at + BLOB_FINGERPRINT - 1, at + BLOB_COUNTS - 2
     end
+    if not parcel or sub(parcel, from, upto) ~= prints[i] then refused[i], stale = true, stale + 1 end
   end
-  answers[i] = live[i] and "1" or "0"
+  return name, last - first + 1 - stale + before
 end
 
--- The prefix "+" of a kind: the visit knew robots.txt.
-local WITH_ROBOTS = {}
-for kind in string.gmatch(VERDICTS, "%l+") do WITH_ROBOTS["+" .. kind] = kind end
+local done, failed = 0, 0
+-- Runs that change more of their lane than its visits, with the lane's string and their first lease.
+local others = {}
 
--- Fast path for successful visits in lanes with free places: no job waits for a place, and the job's part is not read.
-local function load_needed()
-  local some, asked, needed = {}, {}, {}
-  for i = 1, count do
-    local name = live[i]
-    if name then
-      if asked[name] == nil then
-        some[#some + 1] = name
-        asked[name] = false
+-- Nearly all visits end well, and nearly all lanes are calm: those are done with here.
+local function settle_runs()
+  local first = 1
+  for at = 1, #runs, RUN_BYTES do
+    local number, size, outcome, is_only, tallied, kind, _, more = unpack_(RUN_FORM, runs, at)
+    local name, live = check(first, first + size - 1)
+    if live > 0 then
+      if outcome == END_DONE then
+        done = done + live
+        tally(texts[tallied], live)
       end
-      if byte(endings, ENDING_BYTES * (i - 1) + 1 + ENDING_REST) ~= END_DONE then asked[name] = true end
+      local packed = name == names[number] and shared[number]
+      if outcome ~= END_DONE or is_only == 0 or live < size or chained or not packed or pool_of(name)
+        or not settle_calmly(name, packed, texts[kind], tooks, first, size, mores, more) then
+        others[#others + 1] = {name = name, packed = packed, first = first, at = at}
+      end
     end
+    first = first + size
   end
-  local shared = fetch(SHARED, some)
+end
+
+settle_runs()
+
+-- Where all visits ended well and there are free places, no job waits for a place, and the job's part is not read.
+-- Returns whether some of the lanes have a proxy pool.
+local function load_others()
+  local unread, is_needed, needed, some = {}, {}, {}, {}
+  for i = 1, #others do
+    local name, packed = others[i].name, others[i].packed
+    local _, _, outcome = unpack_(RUN_FORM, runs, others[i].at)
+    if is_needed[name] == nil then
+      some[#some + 1], is_needed[name] = name, false
+      if packed then
+        read_lane(name, nil, packed)
+        half[name] = true
+      else
+        unread[#unread + 1] = name
+      end
+    end
+    if outcome ~= END_DONE then is_needed[name] = true end
+  end
+  load_lanes(unread)
   for i = 1, #some do
     local name = some[i]
-    local lane = read_lane(name, nil, shared[i])
-    half[name] = true
-    if asked[name] or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
+    local lane = lanes[name]
+    if is_needed[name] or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0
+      or is_shared(lane) then
       needed[#needed + 1] = name
     end
   end
   load_lanes(needed)
-end
-
-load_needed()
-
--- The lanes with a proxy pool.
-local function load_proxied()
   local proxied = {}
-  for name in pairs(lanes) do
-    if pool_of(name) then proxied[#proxied + 1] = name end
+  for i = 1, #some do
+    if pool_of(some[i]) then
+      if members().is_all_calm() then return true end
+      proxied[#proxied + 1] = some[i]
+    end
   end
   if #proxied > 0 then members().read_evidence(proxied) end
   return #proxied > 0
 end
 
-local function blob_of(i)
-  return (leased_parts(parcels[i], live[i], starts[i]))
-end
+local is_proxied = load_others()
 
 -- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
 local function kind_for_lane(lane, kind, result)
@@ -113,89 +144,104 @@ local function kind_for_lane(lane, kind, result)
   return kind and "refused"
 end
 
-local is_proxied = load_proxied()
-local done, failed = 0, 0
-
--- A lease that ended otherwise than well, or has more to tell, or went out through a member.
-local function settle_more(i, lane, outcome, tallied, kind, result, took, more)
+-- What becomes of the task, and what is kept of its page.
+local function end_task(parcel, lane, outcome, tallied, more)
+  local level, _, start = unpack_(PARCEL_FORM, parcel)
+  local blob = leased_parts(parcel, lane[NAME], start)
   if outcome ~= END_DONE then
     if outcome == END_RETRY or outcome == END_BURY then failed = failed + 1 end
-    apply(outcome, lane, levels[i], blob_of(i), more, tallied, names)
+    apply(outcome, lane, level, blob, more, tallied, names)
+  elseif chained then
+    chains().done(blob)
+  end
+  if more and more[MORE_EXAMPLES] then
+    keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], sub(parcel, 1, start - 1) .. blob)
+  end
+end
+
+-- A lease that ended otherwise than well, or has more to tell, or went out through a member. robots: the visit knew robots.txt.
+local function settle_more(parcel, lane, outcome, tallied, kind, robots, result, took, more)
+  if outcome ~= END_DONE or chained or (more and more[MORE_EXAMPLES]) then
+    end_task(parcel, lane, outcome, tallied, more)
   end
   local rest, interval, chance = 0, 0, 0
   if more then
     rest, interval, chance = more[MORE_REST], more[MORE_INTERVAL], more[MORE_CHANCE]
     local counted = more[MORE_TALLIES]
     for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
-    if more[MORE_EXAMPLES] then
-      keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], sub(parcels[i], 1, starts[i] - 1) .. blob_of(i))
-    end
   end
-  local verdict = WITH_ROBOTS[kind] or kind
   if is_proxied and pool_of(lane[NAME]) then
-    local member = sub(parcels[i], -MEMBER_BYTES)
+    local member = sub(parcel, -MEMBER_BYTES)
     members().come_back(lane[NAME], member, result or RESULT_UNUSED, rest, chance, more and more[MORE_LIFT])
-    verdict = kind_for_lane(lane, verdict, result or RESULT_UNUSED)
+    kind = kind_for_lane(lane, kind, result or RESULT_UNUSED)
   end
-  if verdict then learn(lane, verdict, took, rest, interval, chance, WITH_ROBOTS[kind]) end
+  if kind then learn(lane, kind, took, rest, interval, chance, robots) end
 end
 
--- Leases of a lane, and those with the same counter, mostly come together: they are counted together.
-local function settle_all()
-  local lane, runs, counter, times = nil, 0, 0, 0
-  local via, pool, group
-  if is_proxied then group = members() end
-  for i = 1, count do
-    local name = live[i]
-    if name then
-      local outcome, tallied, kind, result, took, more =
-        unpack_(ENDING_FORM, endings, ENDING_BYTES * (i - 1) + 1 + ENDING_REST)
-      if not lane or lane[NAME] ~= name then
-        if lane then run(lane, -runs) end
-        lane, runs = lanes[name], 0
-        via = is_proxied and pool_of(name)
-        pool = via and group.pool_named(via)
-      end
-      runs = runs + 1
-      if outcome == END_DONE then
-        done = done + 1
-        if tallied ~= counter then
-          if times > 0 then tally(texts[counter], times) end
-          counter, times = tallied, 0
+local function settle_others()
+  -- After all that is read of leases and lanes, and before a task that moves may look at one of them again.
+  write_calm_lanes()
+  local via, pool, pool_name
+  for k = 1, #others do
+    local name, first = others[k].name, others[k].first
+    local _, size, outcome, _, tallied, kind, result, more = unpack_(RUN_FORM, runs, others[k].at)
+    local lane, live = lanes[name], 0
+    via = is_proxied and pool_of(name)
+    if via and via ~= pool_name then pool, pool_name = members().pool_named(via), via end
+    tallied, kind, result = texts[tallied], texts[kind], texts[result]
+    -- The prefix "+" of a kind: the visit knew robots.txt.
+    local robots = kind and sub(kind, 1, 1) == "+"
+    if robots then kind = sub(kind, 2) end
+    local is_plain = outcome == END_DONE and kind == "ok" and not robots and more == 0 and not chained
+      and (not via or result == RESULT_GOOD)
+    for i = first, first + size - 1 do
+      if not refused[i] then
+        live = live + 1
+        if is_plain and (not via or is_plainly_back(name, pool, parcels[i])) then
+          learn(lane, kind, tooks[i], 0, 0, 0, nil)
+        else
+          settle_more(parcels[i], lane, outcome, tallied, kind, robots, result, tooks[i], more > 0 and mores[more + i - first])
         end
-        times = times + 1
-        if chained then chains().done(blob_of(i)) end
-      end
-      kind = texts[kind]
-      if outcome == END_DONE and kind == "ok" and more == 0
-        and (not via or (texts[result] == RESULT_GOOD and group.is_plainly_back(name, pool, parcels[i]))) then
-        learn(lane, kind, took, 0, 0, 0, nil)
-      else
-        settle_more(i, lane, outcome, texts[tallied], kind, texts[result], took, mores[more])
       end
     end
+    run(lane, -live)
   end
-  if lane then run(lane, -runs) end
-  if times > 0 then tally(texts[counter], times) end
 end
 
-settle_all()
+settle_others()
 
-local letters, made = table.concat(answers), ""
-if endeds > 0 then
-  book.leased = book.leased - endeds
-  book.done = book.done + done
-  book.ended = book.ended + done
-  many("HDEL", HELD .. worker, ended)
-  if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
-  if failed > 0 then call("HINCRBY", P .. "figures", "f" .. worker, failed) end
-  if #children > 0 then
-    local _
-    _, made = admit(names, children, chained, "s" .. this_call, mine, owners, live)
+-- A digit for each lease, and the tokens of those that ended.
+local function answers()
+  if stale == 0 then return string.rep("1", count), tokens end
+  local digits, ended = {}, {}
+  for i = 1, count do
+    digits[i] = refused[i] and "0" or "1"
+    if not refused[i] then ended[#ended + 1] = tokens[i] end
   end
-  if is_proxied then load_lanes(members().served_sooner()) end
-  write_lanes()
-  close_books()
-  call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
+  return table.concat(digits), ended
 end
-return letters .. made
+
+-- Writes what has changed, and returns the reply.
+local function finish()
+  local digits, ended = answers()
+  local made = ""
+  if stale < count then
+    book.leased = book.leased - count + stale
+    book.done = book.done + done
+    book.ended = book.ended + done
+    many("HDEL", HELD .. worker, ended)
+    if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
+    if failed > 0 then call("HINCRBY", P .. "figures", "f" .. worker, failed) end
+    if #children > 0 then
+      local _
+      _, made = admit(names, children, chained, "s" .. this_call, mine, owners, refused)
+    end
+    if is_proxied then load_lanes(members().served_sooner()) end
+    write_lanes()
+    close_books()
+    call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. digits)
+  end
+  return digits .. made
+end
+
+return finish()

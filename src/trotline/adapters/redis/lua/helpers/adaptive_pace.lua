@@ -2,8 +2,8 @@
 --
 -- uses clock: now
 -- uses job_books: max min
--- uses pace: shortest robots_known failing
--- exports: learn
+-- uses pace: shortest failing
+-- exports: learn smoothed is_known_delay
 
 local FAILED = {broken = true, unreachable = true, blocked = true}
 
@@ -14,12 +14,15 @@ local function slower(lane, factor, least)
   lane[SLOWED] = now
 end
 
--- The Crawl-delay of robots.txt. A lane may have several origins: the longest counts.
+-- Does this Crawl-delay change nothing, where one was read at that time? A lane may have several origins: the longest counts.
+function is_known_delay(known, known_at, asked)
+  return known_at > 0 and now < known_at + ROBOTS_GOOD_FOR
+    and (asked < known or (asked == known and now < known_at + ROBOTS_AGAIN))
+end
+
+-- The Crawl-delay of robots.txt.
 local function robots_asked(lane, asked)
-  if robots_known(lane)
-    and (asked < lane[ASKED] or (asked == lane[ASKED] and now < lane[ASKED_AT] + ROBOTS_AGAIN)) then
-    return
-  end
+  if is_known_delay(lane[ASKED], lane[ASKED_AT], asked) then return end
   local longer, before = asked > lane[ASKED], lane[INTERVAL]
   lane[ASKED], lane[ASKED_AT] = asked, now
   local interval = max(before, shortest(lane))
@@ -61,6 +64,17 @@ local function counted(lane)
     -- At full speed, and the site has nothing against it.
     lane[LIMIT], lane[LOST], lane[ANSWERS], lane[LAST_ANSWERS], lane[LAST_PHASE] = 0, 0, 0, 0, 0
   end
+end
+
+-- The averages after these answers, as in `answered`; nil if the lane becomes slower by them.
+function smoothed(latency, usual_, tooks, first, last)
+  for i = first, last do
+    local took = tooks[i]
+    latency = latency == 0 and took or latency + (took - latency) * LATENCY_WEIGHT
+    usual_ = usual_ == 0 and took or usual_ + (took - usual_) * USUAL_WEIGHT
+    if latency > RISING * usual_ + JITTER then return nil end
+  end
+  return latency, usual_
 end
 
 local function answered(lane, took)

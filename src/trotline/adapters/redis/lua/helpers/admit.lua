@@ -1,11 +1,10 @@
 -- Mark as seen and enqueue, atomically: otherwise a crash could lose URLs for ever.
 --
--- tasks is flat; layouts.py names the values of one (NewTask). With owners, task i is admitted only if accepted[owners[i]].
+-- tasks is flat; layouts.py names the values of one (NewTask). With owners, task i is not admitted if refused[owners[i]].
 --
 -- uses clock: call now
 -- uses job_books: book reopened many tally
--- uses shared_lanes: SHARED
--- uses job_lanes: LANES QUEUE lanes half add_own read_lane has_level fetch load_lanes touch
+-- uses job_lanes: QUEUE lanes load_lanes touch
 -- uses priority_levels: open_level end_of wait_in
 -- uses chains: is_step chains
 -- uses shelf: shelve
@@ -17,14 +16,14 @@ local function drains(lane)
 end
 
 -- Returns the admissions, and the positions of new tasks.
-local function sift(names, tasks, owners, accepted)
+local function sift(names, tasks, owners, refused)
   local answers, fresh, count = {}, {}, 0
   local draining = book.state == "draining" or book.draining > 0
   if draining then load_lanes(names) end
   local at = 1 - TASK_SIZE
   for i = 1, #tasks / TASK_SIZE do
     at = at + TASK_SIZE
-    if not owners or accepted[owners[i]] then
+    if not owners or not refused[owners[i]] then
       if draining and drains(lanes[names[tasks[at + TASK_LANE]]]) then
         answers[i] = "d"
         if not seen_has(tasks[at + TASK_FINGERPRINT], tasks[at + TASK_SPREAD], tasks[at + TASK_BLOB]) then
@@ -44,37 +43,19 @@ local function sift(names, tasks, owners, accepted)
   return answers, fresh
 end
 
--- Create the lanes and levels that the new tasks need. Usually all of them exist: then nothing is unpacked or written.
-local function prepare(names, tasks, fresh)
-  local own = fetch(LANES, names)
-  local places, opened = {}, {}
-  for i = 1, #fresh do
-    local at = fresh[i]
-    local number = tasks[at + TASK_LANE]
-    if not places[number] then
-      local name, known = names[number], own[number]
-      local whole_ = lanes[name] and not half[name]
-      if whole_ or not known or tasks[at + TASK_DUE] > now or not has_level(known, tasks[at + TASK_LEVEL]) then
-        places[number] = true
-        if half[name] then
-          add_own(lanes[name], known)
-          half[name] = nil
-        elseif not whole_ then
-          opened[#opened + 1] = number
-        end
-      end
-    end
-  end
+-- Tasks that are not due yet wait in their lanes, and levels that had no tasks are opened there.
+local function enter_lanes(names, tasks, some)
   local wanted = {}
-  for i = 1, #opened do wanted[i] = names[opened[i]] end
-  local shared = fetch(SHARED, wanted)
-  for i = 1, #opened do read_lane(wanted[i], own[opened[i]], shared[i]) end
-  for i = 1, #fresh do
-    local at = fresh[i]
-    if places[tasks[at + TASK_LANE]] and tasks[at + TASK_DUE] <= now then
-      local lane = lanes[names[tasks[at + TASK_LANE]]]
+  for i = 1, #some do wanted[i] = names[tasks[some[i] + TASK_LANE]] end
+  load_lanes(wanted)
+  for i = 1, #some do
+    local at, lane = some[i], lanes[wanted[i]]
+    local level, due = tasks[at + TASK_LEVEL], tasks[at + TASK_DUE]
+    if due > now then
+      wait_in(lane, level, tasks[at + TASK_BLOB], due)
+    else
       touch(lane)
-      open_level(lane, tasks[at + TASK_LEVEL])
+      open_level(lane, level)
     end
   end
 end
@@ -92,33 +73,48 @@ local function without_listed(names, tasks, fresh)
   return queued
 end
 
--- Put tasks into their queues.
+-- Put tasks into their queues. One that is not the first in its queue has its level open, and its lane is not even read.
 function enqueue(names, tasks, fresh)
-  prepare(names, tasks, fresh)
   -- Where most tasks have a queue of their own, looking for those that share one costs more than it saves.
   local alone = 2 * #names > #fresh
-  local pushes = {}
+  local some, count, keys, firsts, pushes = {}, 0, {}, {}, {}
   for i = 1, #fresh do
     local at = fresh[i]
-    local level, due, blob = tasks[at + TASK_LEVEL], tasks[at + TASK_DUE], tasks[at + TASK_BLOB]
-    local name = names[tasks[at + TASK_LANE]]
+    local due = tasks[at + TASK_DUE]
     if due > now then
-      wait_in(lanes[name], level, blob, due)
-    elseif alone then
-      call("RPUSH", QUEUE .. name .. end_of(level), blob)
+      count = count + 1
+      some[count] = at
     else
-      local key = QUEUE .. name .. end_of(level)
-      local push = pushes[key]
-      if push then push[#push + 1] = blob else pushes[key] = {blob} end
+      local key, blob = QUEUE .. names[tasks[at + TASK_LANE]] .. end_of(tasks[at + TASK_LEVEL]), tasks[at + TASK_BLOB]
+      if alone then
+        if call("RPUSH", key, blob) == 1 then
+          count = count + 1
+          some[count] = at
+        end
+      else
+        local push = pushes[key]
+        if push then
+          push[#push + 1] = blob
+        else
+          pushes[key], keys[#keys + 1], firsts[#firsts + 1] = {blob}, key, at
+        end
+      end
     end
   end
-  for key, push in pairs(pushes) do many("RPUSH", key, push) end
+  for i = 1, #keys do
+    local push = pushes[keys[i]]
+    if many("RPUSH", keys[i], push) == #push then
+      count = count + 1
+      some[count] = firsts[i]
+    end
+  end
+  if count > 0 then enter_lanes(names, tasks, some) end
 end
 
 -- chained: some of them may have a chain. name: unique for this call, and mine: the caller publishes what it puts, for a
 -- brokered frontier. Returns the admissions, and its parcels (helpers/shelf.lua).
-function admit(names, tasks, chained, name, mine, owners, accepted)
-  local answers, fresh = sift(names, tasks, owners, accepted)
+function admit(names, tasks, chained, name, mine, owners, refused)
+  local answers, fresh = sift(names, tasks, owners, refused)
   local made = ""
   if #fresh == 0 then return answers, made end
   book.waiting = book.waiting + #fresh

@@ -30,21 +30,25 @@ local packed, state, sealed, finished_at, idle, shards, number, packed_pace, she
   call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "number", "pace", "shelf"), 1, 9)
 if not packed then return redis.error_reply("NOJOB this server has no such job") end
 
+local waiting, leased, done, dead, entered, ended, leases, turns, delayed, buckets, seen, draining =
+  unpack_(BOOKS_FORM, packed)
+-- In one piece: a table that grows is copied.
 book = {state = state, sealed = sealed == "1", finished_at = finished_at, idle = idle == "1", number = tonumber(number),
-  shelf = shelf == "1"}
-book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
-  book.buckets, book.seen, book.draining = unpack_(BOOKS_FORM, packed)
+  shelf = shelf == "1", waiting = waiting, leased = leased, done = done, dead = dead, entered = entered, ended = ended,
+  leases = leases, turns = turns, delayed = delayed, buckets = buckets, seen = seen, draining = draining}
 job_pace = packed_pace
 -- One empty shard of several does not mean that the job is finished.
 whole = shards == "1"
-local open_before = book.waiting + book.leased
+local open_before = waiting + leased
 
 local tallies = {}
 reopened, woke = false, false
 
--- Run a command with a list of any length, in chunks.
+-- Run a command with a list of any length, in chunks. Returns the last answer.
 function many(command, key, list)
-  for from = 1, #list, 1000 do call(command, key, unpack(list, from, min(#list, from + 999))) end
+  local count, answer = #list, nil
+  for from = 1, count, 1000 do answer = call(command, key, unpack(list, from, min(count, from + 999))) end
+  return answer
 end
 
 function tally(name, count)

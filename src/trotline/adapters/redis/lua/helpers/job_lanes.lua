@@ -18,10 +18,10 @@
 -- What all jobs share of a lane is in shared_lanes.lua. Most puts need nothing of it, and do not read it.
 --
 -- uses clock: call
--- uses job_books: byte find min pack_ unpack_ P tally
+-- uses job_books: byte min pack_ unpack_ P tally
 -- uses shared_lanes: SHARED SPLIT remember read_shared
--- exports: LANES QUEUE LATE LINE MORE most_levels lanes not_before half more_of repaired add_own read_lane pack_lane has_level
--- exports: fetch load_lanes touch
+-- exports: LANES QUEUE LATE LINE MORE most_levels lanes not_before half more_of repaired add_own read_lane
+-- exports: pack_lane fetch load_lanes touch
 
 -- A packed lane: its state and flags, how many levels, which sets of more levels there are (1 even, 2 odd, 3 both),
 -- (level, stamp) for each level, and when it is queued, if that is later. Its best even and its best odd level
@@ -114,22 +114,6 @@ function pack_lane(lane)
   local own = pack_("<BBB", flags + (wake > 0 and HAS_WAKE or 0), levels, more_of[lane] or 0)
     .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
   return wake > 0 and own .. pack_("<d", wake) or own
-end
-
-local needles = {}
-
--- Has the packed lane tasks in this level?
-function has_level(packed, level)
-  local needle = needles[level]
-  if not needle then
-    needle = pack_("<i4", level)
-    needles[level] = needle
-  end
-  local last = LANE_LEVELS + PAIR_BYTES * (byte(packed, 2) or 0)
-  local at = find(packed, needle, LANE_LEVELS, true)
-  -- The same bytes may stand across a level and a stamp.
-  while at and at < last and (at - LANE_LEVELS) % PAIR_BYTES ~= 0 do at = find(packed, needle, at + 1, true) end
-  return at and at < last
 end
 
 function fetch(key, names)

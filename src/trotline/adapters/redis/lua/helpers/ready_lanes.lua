@@ -8,7 +8,7 @@
 -- uses shared_lanes: SHARED SPLIT touched touches change HEEDS bounds_of pack_shared wake_others
 -- uses lane_pool: pool_of
 -- uses route_queues: queue_of
--- uses pool_members: members write_rings
+-- uses pool_members: members sooner_lanes
 -- uses job_lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded probes_first_attempts line_up line_up_touched write_lines write_lanes
 
@@ -68,12 +68,12 @@ end
 
 -- Queue the lane at a level from a time on.
 local function enter(lane, at, moment)
-  touch(lane)
   local level, entry = lane[at], popped[lane]
   if entry and popped_at == level then
-    -- It was popped just now, so no other entry has its stamp.
+    -- It was popped just now, so no other entry has its stamp. serve.lua marks the lane if it has changed.
     lane[at + STAMP] = unpack_("<I4", entry)
   else
+    touch(lane)
     book.turns = book.turns % 4294967295 + 1
     lane[at + STAMP] = book.turns
     entry = pack_("<I4", book.turns) .. lane[NAME]
@@ -153,7 +153,7 @@ crowded = {}
 -- A lane that has to wait anyhow looks for a member when its own time has come.
 local function with_members(lane, free)
   if not free or free > now or not pool_of(lane[NAME]) then return free end
-  local due = members().free_at(lane[NAME])
+  local due = members().free_from(lane[NAME])
   if not due or due > now + LOOK_AGAIN or (due > now and is_shared(lane)) then members().want(lane[NAME]) end
   if not due then
     crowded[#crowded + 1] = lane
@@ -199,9 +199,10 @@ function line_up(lane, again)
   if poor then look_later(lane, max(free, credit_at(lane))) end
 end
 
--- The same for a lane that was touched: also sooner than it stands in line for, if a member of its proxy pool came back.
+-- The same for a lane that was touched: also sooner than it stands in line for, if a member of its proxy pool came back
+-- (a settle has asked for `served_sooner` before).
 function line_up_touched(lane)
-  line_up(lane, lane[FREED] and pool_of(lane[NAME]) and members().is_sooner(lane[NAME]))
+  line_up(lane, lane[FREED] and sooner_lanes and sooner_lanes[lane[NAME]])
 end
 
 local function write_line(pool, level, line)
@@ -253,5 +254,5 @@ function write_lanes(lined)
   many("HSET", LANES, own)
   many("HDEL", LANES, gone)
   many("HSET", SHARED, shared)
-  write_rings()
+  if sooner_lanes then members().write() end
 end

@@ -5,9 +5,8 @@
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED SPLIT change HEEDS bounds_of run postpone
--- uses job_lanes: LANES lanes not_before read_lane fetch touch
+-- uses job_lanes: LANES lanes not_before more_of read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
--- uses lane_pool: pool_of
 -- uses route_queues: queue_of
 -- uses pool_members: members
 -- uses ready_lanes: popped popped_at line_key levels_key probes_first_attempts line_up write_lines
@@ -29,42 +28,60 @@ reply, held, served = {0, -1, 0, 0, false, 0, ""}, {}, 0
 -- with its breadth.
 high_water = HIGH_WATER
 
+-- Ids and numbers of the members of a lane's turn. And when the last member that went out is due, in units, and packed.
+local fronts = {} -- once
+local last_due, packed_due
+
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
 local together = limit >= LARGE and HORIZON or TOGETHER
 
+local number_texts = {} -- once
+
+-- A whole number up to 1,000 as an argument of a command: as a number it would be printed anew each time, like a fraction.
+local function text_of(number)
+  local text = number_texts[number]
+  if not text then
+    text = string.format("%d", number)
+    number_texts[number] = text
+  end
+  return text
+end
+
 -- The next start.
 local function hand_out_directly(lane, head, token, blobs, start)
-  local interval, at, count = lane[INTERVAL], #reply, #blobs
+  local interval, at, count, place = lane[INTERVAL], #reply + 2, #blobs, 2 * served
   add_starts(token + shards, count, start, interval)
+  -- Whole micro- and nanoseconds: a reply has no fractions.
+  reply[at - 1], reply[at] = (start - now) * 1e6 + 0.5, interval * 1e9 + 0.5
   for i = 1, count do
-    local blob, place = blobs[i], 2 * (served + i)
+    local blob = blobs[i]
     token = token + shards
-    -- Whole microseconds: a reply has no fractions.
-    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
-    at = at + 2
-    held[place - 1], held[place] = pack_(TOKEN_FORM, token), head .. blob
-    start = start + interval
+    reply[at + i] = blob
+    held[place + 1], held[place + 2] = pack_(TOKEN_FORM, token), head .. blob
+    place = place + 2
   end
-  return start
+  return start + count * interval
 end
 
 -- The same through members of a proxy pool (`take` in pool_members.lua). The worker gets them in front of the tasks.
 local function hand_out_through(lane, head, token, blobs, start, taken, wanted)
-  local group, name, interval, at, count = members(), lane[NAME], lane[INTERVAL], #reply + 1, #blobs
-  local first_token, first, is_even, members_at, fronts = token + shards, start, true, at, ""
-  reply[members_at] = fronts
+  local name, interval, at, count = lane[NAME], lane[INTERVAL], #reply + 1, #blobs
+  local first_token, first, is_even, members_at, taken_at = token + shards, start, true, at, 1
+  reply[members_at] = ""
   for i = 1, count do
     local blob, place = blobs[i], 2 * (served + i)
-    local taken_at = TAKEN_SIZE * (i - 1) + 1
     local front, due, rest = taken[taken_at], taken[taken_at + TAKEN_DUE], taken[taken_at + TAKEN_STATE]
     token = token + shards
     local field, before = pack_(TOKEN_FORM, token), start
     if due then
-      if due / UNITS > start then start = due / UNITS end
-      held[place] = head .. blob .. front .. pack_("<I5", ceil((start + wanted) * UNITS)) .. rest
+      if due > start * UNITS then start = due / UNITS end
+      local units = (start + wanted) * UNITS
+      -- Lanes that may start now have the same. The next whole number, without a call.
+      if units ~= last_due then last_due, packed_due = units, pack_("<I5", units + -units % 1) end
+      held[place] = head .. blob .. front .. packed_due .. rest
     else
-      start, front, rest = group.go_out(name, front, start, wanted, field)
+      start, front, rest = members().go_out(name, front, start, wanted, field)
       held[place] = head .. blob .. front .. rest
     end
     if start ~= before then
@@ -73,14 +90,14 @@ local function hand_out_through(lane, head, token, blobs, start, taken, wanted)
       is_even = false
     end
     if not is_even then add_starts(token, 1, start, 0) end
-    fronts, held[place - 1] = fronts .. front, field
+    fronts[i], held[place - 1] = front, field
     reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
-    at = at + 2
+    at, taken_at = at + 2, taken_at + TAKEN_SIZE
     start = start + interval
   end
   if is_even then add_starts(first_token, count, first, interval) end
-  if group.site_blocked(name) then fronts = fronts .. "!" end
-  reply[members_at] = fronts
+  local all = count == 1 and fronts[1] or table.concat(fronts, "", 1, count)
+  reply[members_at] = members().site_blocked(name) and all .. "!" or all
   return start
 end
 
@@ -102,7 +119,7 @@ end
 local function pop(key, count)
   local command = book.waiting - served > high_water and "RPOP" or "LPOP"
   if count == 1 then return {call(command, key) or nil} end
-  return call(command, key, count) or {}
+  return call(command, key, text_of(count)) or {}
 end
 
 -- The lane is given up: bury some of its waiting tasks.
@@ -116,11 +133,12 @@ local function give_up(lane, why)
 end
 
 -- Up to so many tasks of one level of a lane.
--- ring: of a lane with a proxy pool (pool_members.lua).
-local function serve(lane, at, wanted, ring)
+-- group, pool, ring: of a lane with a proxy pool (pool_members.lua).
+local function serve(lane, at, wanted, group, pool, ring)
   local hopeless = lane[SINCE] > 0 and given_up(lane, patience)
   if hopeless then return give_up(lane, hopeless) end
-  claim(lane, bounds_of(lane[NAME]))
+  local bounds = bounds_of(lane[NAME])
+  claim(lane, bounds)
   change(lane)
   local meets = is_shared(lane)
   local other = meets and yields_until(lane) or 0
@@ -134,9 +152,8 @@ local function serve(lane, at, wanted, ring)
     return
   end
   local taken, wanted_apart
-  if pool_of(lane[NAME]) then
-    taken, wanted_apart = members().take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP], ring)
-    places = #taken / TAKEN_SIZE
+  if group then
+    taken, places, wanted_apart = group.take(lane[NAME], pool, places, now + HORIZON, bounds[BOUND_GAP], ring)
     if places == 0 then
       not_before[lane] = now + SOON
       return
@@ -145,7 +162,7 @@ local function serve(lane, at, wanted, ring)
   local key = queue(lane, level)
   local blobs = pop(key, places)
   local count = #blobs
-  if taken and count < places then members().put_back(lane[NAME], taken, count + 1) end
+  if taken and count < places then group.put_back(lane[NAME], count + 1, places) end
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
   hand_out(lane, level, blobs, start, taken, wanted_apart)
@@ -171,7 +188,7 @@ function serve_level(level, pool)
   -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
   -- put back.
   local wanted = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
-  local line = call("LPOP", line_key(level, pool), wanted)
+  local line = call("LPOP", line_key(level, pool), text_of(wanted))
   if not line then
     call("ZREM", levels_key(pool), level)
     return
@@ -182,24 +199,30 @@ function serve_level(level, pool)
     names[i], stamps[i] = sub(line[i], at), stamp
   end
   local own, shared = fetch(LANES, names), fetch(SHARED, names)
-  local rings = pool and members().read_rings(names)
+  local group, rings, registered
+  if pool then
+    group = members()
+    rings, registered = group.read_rings(names), group.pool_named(pool)
+  end
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
     local lane = lanes[name] or own[i] and read_lane(name, own[i], shared[i])
     local at = lane and find_level(lane, level)
     if at and lane[at + STAMP] == stamps[i] then
+      local wake, levels = lane[WAKE], lane[LEVELS]
       lane[at + STAMP], popped[lane] = 0, line[i]
       -- Other queues of the lane may be queued for later.
       if not SPLIT then lane[WAKE] = 0 end
-      touch(lane)
       if lane[STATE] ~= PAUSED then
         local left, after = limit - served, count - i
         local most = after == 0 and left or ceil(left / (after + 1))
         if count == wanted and most > 1 then most = min(most, turn_size(lane)) end
-        serve(lane, at, most, rings and rings[i])
+        serve(lane, at, most, group, registered, group and rings[i])
       end
       line_up(lane)
+      -- One that stands in line as before is the same string.
+      if lane[at + STAMP] ~= stamps[i] or lane[WAKE] ~= wake or lane[LEVELS] ~= levels or more_of[lane] then touch(lane) end
     end
   end
   popped = {}

@@ -1,4 +1,4 @@
--- New tasks of a brokered frontier wait on shelves: queues of a broker (rules/shelves.py, ports/books.py).
+-- New tasks of a brokered frontier wait on shelves: queues of a broker (rules/shelves.py, ports/broker_books.py).
 --
 --   P job        shelf      1: new tasks are shelved     shelved   number of tasks that are     parcels   number of parcels ever made
 --   P parcels    hash  id of a parcel -> lane and blob of each of its tasks (SHELVED_FORM), until it is published

@@ -1,0 +1,49 @@
+"""Has the job ended? The client's thread finds out, while Scrapy's thread may add requests."""
+
+import logging
+import threading
+
+from trotline.model.job import Progress, State
+
+log = logging.getLogger("trotline.scrapy")
+
+_CANCELLED = "cancelled"
+
+
+class JobEnd:
+    def __init__(self) -> None:
+        self.over = False
+        """There is no job to take part in."""
+        self.ended = False
+        """The job is finished, over all processes; what is added later reopens it."""
+        self.why = ""
+        """An operator ended it: "cancelled", or the limit that it has reached; or the frontier failed."""
+        self.epoch = 0
+        """Grows with everything that is added."""
+        self.lock = threading.Lock()
+        """Nothing is added between the last look at the job and `ended`."""
+
+    def decide(self, epoch: int, unsent: int, progress: Progress) -> bool:
+        """After a look at the job that began in this epoch and found nothing left. True: it ends with this."""
+        with self.lock:
+            ends = epoch == self.epoch and not unsent and not self.ended
+            self.ended = self.ended or ends
+        if ends:
+            self.why = progress.spent or (_CANCELLED if progress.state is State.CANCELLED else "")
+        return ends
+
+    def fail(self) -> None:
+        self.ended = True
+        self.why = "frontier_failed"
+
+    def log(self, job: str, spider: str, reason: str, *, announced: bool) -> None:
+        """When the process ends. `reason`: that of Scrapy; `announced`: this process says that the job is finished."""
+        if self.why == _CANCELLED:
+            log.info("scrapy.cancelled %s was cancelled; a new job begins with the next: scrapy crawl %s", job, spider)
+        elif announced:
+            log.info("scrapy.finished %s is finished, in all processes", job)
+        elif reason != "finished":
+            log.info(
+                "scrapy.stopped %s (%s); the job goes on in other processes, or with the next: scrapy crawl %s",
+                job, reason, spider,
+            )  # fmt: skip

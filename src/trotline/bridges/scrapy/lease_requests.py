@@ -1,0 +1,75 @@
+"""The request of a lease, and its way out: through the proxy and with the account that the lease has."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from scrapy import Request, Spider
+
+from trotline.bridges.scrapy.cookie_jars import CookieJars
+from trotline.bridges.scrapy.lease_feeder import Ready
+from trotline.bridges.scrapy.log_in import METHOD
+from trotline.bridges.scrapy.pools import Pools
+from trotline.bridges.scrapy.request_codec import ACCOUNT, RequestCodec
+from trotline.bridges.scrapy.visits import Visit
+from trotline.bridges.scrapy.way_out import WayOut
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Bury, Snooze
+from trotline.rules import redaction
+from trotline.rules.tagged_json import BadData
+
+log = logging.getLogger("trotline.scrapy")
+
+
+class LeaseRequests:
+    def __init__(
+        self,
+        spider: Spider,
+        codec: RequestCodec,
+        jars: CookieJars,
+        pools: Pools | None,
+        settle: Callable[[Settlement], None],
+    ) -> None:
+        self._spider = spider
+        self._codec = codec
+        self._jars = jars
+        self._pools = pools
+        self._settle = settle
+
+    def visit(self, ready: Ready) -> Visit | None:
+        """None: what is in the queue is no request of this spider. It must not stop the others."""
+        lease, way = ready.lease, self._way_out(ready)
+        if isinstance(way, Snooze | Bury):
+            self._settle(Settlement(lease, way))
+            return None
+        try:
+            request, jar = self._codec.decode(lease.task)
+            if jar is not None:
+                self._jars.restore(request, jar)
+        except (BadData, ValueError, TypeError) as error:
+            why = redaction.text(str(error), about=lease.task)
+            log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
+            self._settle(Settlement(lease, Bury(f"not read: {why[:200]}")))
+            return None
+        self._open_session(request, way)
+        return Visit(lease, request, way)
+
+    def _open_session(self, request: Request, way: WayOut | None) -> None:
+        if way is not None and way.account is not None:
+            self._jars.open_session(way.account.jar, way.account.session.cookies, time.time())
+            request.meta.update({"cookiejar": way.account.jar, ACCOUNT: way.account.account.name})
+
+    def _way_out(self, ready: Ready) -> WayOut | Snooze | Bury | None:
+        """None: directly. Snooze: not by this process, or not yet."""
+        if self._pools is None:
+            return None
+        if ready.session is None:
+            way = self._pools.way(ready.lease)
+            return way if way is None or isinstance(way, Snooze) else WayOut(way)
+        found = self._pools.account(ready.lease, ready.session, ready.asked_at)
+        if isinstance(found, Snooze):
+            return found
+        proxy, held = found
+        if held.account.user and not hasattr(self._spider, METHOD):
+            return Bury(f"no login for {held.account.pool}: the spider has no method {METHOD}")
+        return WayOut(proxy, held)

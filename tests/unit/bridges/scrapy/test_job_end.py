@@ -1,0 +1,28 @@
+"""What the log says of the job when a process ends."""
+
+import logging
+
+import pytest
+
+from trotline.bridges.scrapy.job_end import JobEnd
+from trotline.model.job import Progress, State
+
+
+def progress(state: State) -> Progress:
+    return Progress(waiting=0, leased=0, done=3, dead=0, started_at=1.0, now=100.0, state=state)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_job_that_was_cancelled_does_not_go_on(caplog: pytest.LogCaptureFixture, announced: bool) -> None:
+    caplog.set_level(logging.INFO)
+    end = JobEnd()
+    assert end.decide(0, 0, progress(State.CANCELLED))
+    end.log("shop-1", "shop", "cancelled", announced=announced)
+    assert "shop-1 was cancelled" in caplog.text
+    assert "goes on" not in caplog.text
+
+
+def test_a_process_that_is_stopped_says_how_the_job_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    JobEnd().log("shop-1", "shop", "shutdown", announced=False)
+    assert "goes on" in caplog.text
