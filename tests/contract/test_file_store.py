@@ -31,11 +31,9 @@ asyncio.run(writer.keep("application/pdf"))
 
 
 @pytest.fixture(autouse=True)
-def credentials(monkeypatch, tmp_path):
+def credentials(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    (tmp_path / "spool").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spool"))
 
 
 class TestFolder(FileStoreContract):
@@ -59,6 +57,12 @@ class TestS3(FileStoreContract):
     @pytest.fixture
     def place(self):
         return s3().url(own_prefix())
+
+    @pytest.fixture(autouse=True)
+    def spool(self, place, monkeypatch, tmp_path):
+        """After the server has started: its folder is shared with other tests, and stays."""
+        (tmp_path / "spool").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spool"))
 
     @pytest.fixture
     def open_store(self, place):
