@@ -53,11 +53,12 @@ def test_loading_twice_gives_the_same_spider():
 
 
 def test_a_module_is_found_from_the_working_folder(folder: Path):
-    (folder / "shops").mkdir()
-    (folder / "shops" / "__init__.py").touch()
-    (folder / "shops" / "tea.py").write_text(GOOD)
-    assert load("shops.tea:shop").name == "shop"
-    assert load("shops.tea").name == "shop"
+    # A name of its own: a package that another test has imported stays in its process.
+    (folder / "tea_and_coffee").mkdir()
+    (folder / "tea_and_coffee" / "__init__.py").touch()
+    (folder / "tea_and_coffee" / "tea.py").write_text(GOOD)
+    assert load("tea_and_coffee.tea:shop").name == "shop"
+    assert load("tea_and_coffee.tea").name == "shop"
 
 
 def test_a_file_may_import_its_neighbours(folder: Path):
