@@ -1,7 +1,9 @@
 """Merges the records of a sink: step by step, until no record is new or changed."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -138,7 +140,8 @@ async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeR
     stepper = Stepper(store, plan.rule, plan.author)
     left: _Left | None = _Left(_BEFORE_ALL, some_gone=True)
     while left is not None:
-        step, left = await _stepped(store, stepper, plan, left)
+        with _no_collection():
+            step, left = await _stepped(store, stepper, plan, left)
         if step is None:
             break
         crowded |= step.crowded
@@ -155,6 +158,18 @@ async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeR
     if report.read or report.gone:
         await store.finish()
     return msgspec.structs.replace(report, after=await store.totals(), seconds=time.monotonic() - started)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A step makes many objects and no cycles among them: looking for cycles would be a sixth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 async def _stepped(

@@ -22,6 +22,7 @@ _GTIN = (
     "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "ean", "ean8", "ean13", "upc", "barcode", "isbn", "isbn10", "isbn13"
 )  # fmt: skip
 _OTHER_IDS = ("doi", "asin", "imdb_id", "issn")
+_IDS = frozenset((*_GTIN, *_OTHER_IDS))
 _OF_BANDS = tuple(signed(xxhash.xxh3_64_intdigest(b"band", number)) for number in range(20))
 """20 bands of two rows each."""
 _BANDS_OF_WORDS, _ROWS_OF_WORDS = 16, 3
@@ -63,7 +64,9 @@ def profile_of(source: Source, rule: MergeRule) -> Profile | None:
 
 def ids_of(fields: Mapping[str, Any]) -> set[str]:
     """Global identifiers, in one form: a GTIN and an ISBN with a wrong check digit are none."""
-    found = set()
+    found: set[str] = set()
+    if _IDS.isdisjoint(fields):
+        return found
     for name in _GTIN:
         if name in fields and (number := _gtin(str(fields[name]))):
             found.add(f"gtin\0{number}")
