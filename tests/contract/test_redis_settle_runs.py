@@ -1,6 +1,8 @@
 """Leases that end in runs, lane by lane, and the short way of calm lanes (docs/decisions/171)."""
 
+import struct
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -8,17 +10,33 @@ from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.batch_codec import token_field
-from trotline.adapters.redis.layouts import CALM
+from trotline.adapters.redis.layouts import CALM, CALM_LANE, MEMBER_BYTES
 from trotline.adapters.redis.task_codec import PARCEL, unwrap
 from trotline.model.lease import LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Done, Retry
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, lease_all, steady, task, tasks
+from trotline.testing.frontier_contract.pool_bench import (
+    BLOCKED,
+    GOOD,
+    JITTER,
+    NEWS,
+    REST,
+    VIA_POOL,
+    give,
+    members_of,
+    pool_with,
+    register,
+    take,
+    through,
+)
 
 WORKER = "w"
 SHARED = "trotline:{0}:lanes"
 OTHER = "other.example"
+LATENCIES = slice(9, 11)
+"""Of an unpacked calm lane."""
 
 
 @pytest.fixture
@@ -109,3 +127,74 @@ async def test_leases_of_lanes_whose_names_are_not_text_can_end(bench: RedisBenc
     assert await frontier.settle(WORKER, [Settlement(lease, Done()) for lease in leases]) == [Settled.OK] * 3
     told = await frontier.progress()
     assert (told.leased, told.done) == (0, 3)
+
+
+class Left(NamedTuple):
+    """After visits through a pool."""
+
+    first_byte: int
+    latencies: tuple[float, ...]
+    members: list[tuple[bytes, bytes]]
+    """Ids and states, in the order of the ring."""
+
+
+async def pooled_visits(bench: RedisBench, whys: list[str]) -> Left:
+    """With several reasons the visits are several runs: the lane is read as a whole."""
+    frontier = await bench.open(steady(rate=100.0, concurrency=100))
+    await register(bench, pool_with(*range(1, 6)))
+    await frontier.put(through(2 * len(whys)))
+    for took in (0.1, 0.3):
+        leases = await take(frontier, limit=len(whys))
+        ends = [
+            Settlement(lease, Done(why), news=LaneFeedback(Kind.OK, took=took), member=GOOD)
+            for lease, why in zip(leases, whys, strict=True)
+        ]
+        assert await frontier.settle(WORKER, ends) == [Settled.OK] * len(whys)
+        bench.jump(1.0)
+    server = frontier._server
+    lane = await server.ask("HGET", SHARED, VIA_POOL)
+    packed = b"".join(await server.ask("LRANGE", keys.ring(0, VIA_POOL), 0, -1))
+    members = [struct.unpack_from("<6s4x5x5s", packed, at) for at in range(0, len(packed), MEMBER_BYTES)]
+    return Left(lane[0], CALM_LANE.unpack(lane)[LATENCIES] if lane[0] == CALM else (), members)
+
+
+async def test_visits_through_a_pool_leave_the_same_on_the_short_way(bench: RedisBench) -> None:
+    short = await pooled_visits(bench, ["gone"] * 4)
+    full = await pooled_visits(bench, ["gone", "gone", "other", "other"])
+
+    assert short == full
+    assert short.first_byte == CALM
+    assert len(short.members) == 5
+
+
+async def test_a_lane_whose_ring_was_empty_is_served_as_soon_as_a_member_is_back(bench: RedisBench) -> None:
+    """Also if the visit changed nothing else of its lane."""
+    frontier = await bench.open(steady(rate=100.0, concurrency=100))
+    await register(bench, pool_with(1))
+    await frontier.put(through(3))
+    [first] = await take(frontier, limit=3)
+    assert await take(frontier, limit=3) == [], "the only member is out"
+    bench.jump(1.0)
+
+    await frontier.settle(WORKER, [Settlement(first, Done(), news=NEWS[GOOD], member=GOOD)])
+
+    assert members_of(await take(frontier, limit=3)) == [1]
+
+
+async def test_a_member_that_needs_more_goes_its_own_way_beside_plain_ones(bench: RedisBench) -> None:
+    """Of one run, one member has a strike: it is forgiven step by step, and the others only go to the tail."""
+    frontier = await bench.open(steady(rate=100.0, concurrency=100))
+    await register(bench, pool_with(1, 2, 3))
+    await frontier.put(through(20))
+    [banned, *_] = leases = await take(frontier, limit=3)
+    for lease in leases:
+        await give(frontier, lease, BLOCKED if lease is banned else GOOD)
+    bench.jump(REST * (1 + JITTER))
+    back = await take(frontier, limit=3)
+    assert banned.member in members_of(back)
+
+    ends = [Settlement(lease, Done(), news=NEWS[GOOD], member=GOOD) for lease in back]
+    assert await frontier.settle(WORKER, ends) == [Settled.OK] * 3
+
+    bench.jump(1.0)
+    assert members_of(await take(frontier, limit=3)) == [1, 2, 3]

@@ -70,11 +70,26 @@ local done, failed = 0, 0
 -- Runs that change more of their lane than its visits, with the lane's string and their first lease.
 local others = {}
 
+-- Have some of the lanes a proxy pool?
+local is_proxied = false
+
+-- Members of good visits, which change nothing else of their lane than other good visits.
+local function send_back(name, via, first, last)
+  local group = members()
+  local pool = group.pool_named(via)
+  for i = first, last do
+    if not is_plainly_back(name, pool, parcels[i]) then
+      group.come_back(name, sub(parcels[i], -MEMBER_BYTES), RESULT_GOOD, 0, 0)
+    end
+  end
+  is_proxied = true
+end
+
 -- Nearly all visits end well, and nearly all lanes are calm: those are done with here.
 local function settle_runs()
   local first = 1
   for at = 1, #runs, RUN_BYTES do
-    local number, size, outcome, is_only, tallied, kind, _, more = unpack_(RUN_FORM, runs, at)
+    local number, size, outcome, is_only, tallied, kind, result, more = unpack_(RUN_FORM, runs, at)
     local name, live = check(first, first + size - 1)
     if live > 0 then
       if outcome == END_DONE then
@@ -82,8 +97,12 @@ local function settle_runs()
         tally(texts[tallied], live)
       end
       local packed = name == names[number] and shared[number]
-      if outcome ~= END_DONE or is_only == 0 or live < size or chained or not packed or pool_of(name)
-        or not settle_calmly(name, packed, texts[kind], tooks, first, size, mores, more) then
+      local via = packed and pool_of(name)
+      if packed and outcome == END_DONE and is_only == 1 and live == size and not chained
+        and (not via or texts[result] == RESULT_GOOD)
+        and settle_calmly(name, packed, texts[kind], tooks, first, size, mores, more) then
+        if via then send_back(name, via, first, first + size - 1) end
+      else
         others[#others + 1] = {name = name, packed = packed, first = first, at = at}
       end
     end
@@ -132,7 +151,7 @@ local function load_others()
   return #proxied > 0
 end
 
-local is_proxied = load_others()
+is_proxied = load_others() or is_proxied
 
 -- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
 local function kind_for_lane(lane, kind, result)
@@ -236,7 +255,12 @@ local function finish()
       local _
       _, made = admit(names, children, chained, "s" .. this_call, mine, owners, refused)
     end
-    if is_proxied then load_lanes(members().served_sooner()) end
+    if is_proxied then
+      -- Their rings were empty: they may be served sooner than they are queued for. Those that were settled calmly are not open.
+      local sooner = members().served_sooner()
+      load_lanes(sooner)
+      for i = 1, #sooner do run(lanes[sooner[i]], 0) end
+    end
     write_lanes()
     close_books()
     call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. digits)
