@@ -50,6 +50,7 @@ packages:
 
 # RabbitMQ 4 of Debian 13, in a folder of its own (370 MB, about a minute), as root. Tests use it where it is.
 rabbitmq4:
+	@bash scripts/debian-packages requirements/debian-rabbitmq4.txt
 	@bash scripts/rabbitmq4 dist/rabbitmq-4
 
 demo: $(VENV)/.run
