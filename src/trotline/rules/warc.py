@@ -19,6 +19,7 @@ from isal import igzip_lib
 
 from trotline.model.archive import ArchiveEntry, Capture, CaptureKind
 from trotline.model.time import Moment
+from trotline.rules.gzip_members import around
 
 LARGEST_ABOUT = 32 * 1024
 """Bytes of what is stored of a task. A larger `meta` is left out, and the page cannot be parsed again."""
@@ -31,7 +32,7 @@ ORIGINAL = "x-archive-orig-"
 
 _LEVEL = 2
 _FAST = 0
-"""Of requests: a few hundred bytes; and of bodies that are compressed already."""
+"""Of requests: a few hundred bytes."""
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
 _CODING = _FRAMING | {"content-encoding"}
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
@@ -91,8 +92,8 @@ def encode(capture: Capture, known: Mapping[str, First], offset: int = 0) -> Wri
         fields += f"WARC-Profile: {SAME_BODY}\r\nWARC-Refers-To-Target-URI: {first.url}\r\n"
         fields += f"WARC-Refers-To-Date: {first.date}\r\n"
     head = _response_head(capture)
-    level = _FAST if capture.is_coded else _LEVEL
-    response = _record("response" if first is None else "revisit", fields, head, b"" if first else capture.body, level)
+    kind, body = ("response", capture.body) if first is None else ("revisit", b"")
+    response = _record(kind, fields, head, body, is_packed=capture.is_coded)
     of_request = (
         f"{_start(_urn(_other(capture.id)), date, url)}WARC-Concurrent-To: {urn}\r\n"
         "Content-Type: application/http; msgtype=request\r\n"
@@ -159,8 +160,13 @@ def _ascii(value: dict[str, Any]) -> str:
     return encoded.decode() if encoded.isascii() else json.dumps(msgspec.to_builtins(value))
 
 
-def _record(kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL) -> bytes:
+def _record(
+    kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL, *, is_packed: bool = False
+) -> bytes:
+    """`is_packed`: the body is compressed already."""
     start = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {len(head) + len(body)}\r\n\r\n"
+    if is_packed:
+        return around(start.encode() + head, body, END)
     packed: bytes = igzip_lib.compress(b"".join((start.encode(), head, body, END)), level, igzip_lib.COMP_GZIP)
     return packed
 
