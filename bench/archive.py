@@ -2,10 +2,10 @@
 
     python -m bench.archive [--pages 2000] [--rounds 7] [--coding gzip|identity|both] [--s3]
 
-The site sends its pages gzip-coded, as most sites do (they are archived as they came), and plain (they are packed).
-Crawls with and without `--archive` take turns, and the figure is the median of the ratios of neighbours, so that a
-noisy moment hits both sides of it. CPU is that of all processes of the command, without its start (a crawl of one page).
-The re-parse is a dry run into nothing, with one process.
+The site sends its pages gzip-coded (they are archived as they came), and plain (they are packed). Crawls with and
+without `--archive` take turns, and the figure is the median of the ratios of neighbours, so that a noisy moment hits
+both sides of it. CPU is that of all processes of the command, without its start (a crawl of one page). The re-parse is
+a dry run into nothing, with one process.
 """
 
 from __future__ import annotations

@@ -160,9 +160,7 @@ def _ascii(value: dict[str, Any]) -> str:
     return encoded.decode() if encoded.isascii() else json.dumps(msgspec.to_builtins(value))
 
 
-def _record(
-    kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL, *, is_packed: bool = False
-) -> bytes:
+def _record(kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL, *, is_packed: bool = False) -> bytes:
     """`is_packed`: the body is compressed already."""
     start = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {len(head) + len(body)}\r\n\r\n"
     if is_packed:

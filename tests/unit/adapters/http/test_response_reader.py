@@ -42,9 +42,7 @@ class Answered:
 def read(body, *, coding="gzip", cut_at=None, limits=None, keeps_gzip=True, **headers):
     async def reading():
         answered = Answered(body, coding, **headers)
-        return await response_reader.body(
-            answered, limits or Limits(), cut_at, asyncio.Lock(), keeps_gzip=keeps_gzip
-        )
+        return await response_reader.body(answered, limits or Limits(), cut_at, asyncio.Lock(), keeps_gzip=keeps_gzip)
 
     return asyncio.run(reading())
 
