@@ -38,9 +38,14 @@ http {{
     keepalive_requests 1000000000;
     # A cache of open files once ran out of descriptors and stalled whole runs: the page cache is fast enough.
     open_file_cache off;
+    {coding}
     server {{ listen 127.0.0.1:{port} backlog=4096; root {root}; }}
 }}
 """
+
+
+GZIP = "gzip on; gzip_comp_level 5; gzip_min_length 256;"
+"""Pages as most sites send them. The server's CPU is not counted."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,10 @@ class Hits:
 class Server:
     """A server process over one folder: start it, crawl it, stop it, then ask what it saw."""
 
-    def __init__(self, root: Path, work: Path) -> None:
+    def __init__(self, root: Path, work: Path, *, packs: bool = False) -> None:
+        """`packs`: pages are gzip-coded."""
         self.root = root.resolve()
+        self.packs = packs
         self.folder = work.resolve()
         self.port = free_port()
         self.log = self.folder / "access.log"
@@ -82,9 +89,8 @@ class Server:
         """Nginx with a configuration of its own; nothing outside the work folder is read or written."""
         user = "user root;" if os.geteuid() == 0 else ""
         configuration = self.folder / "nginx.conf"
-        configuration.write_text(
-            CONFIGURATION.format(user=user, folder=self.folder, log=self.log, port=self.port, root=self.root)
-        )
+        places = {"folder": self.folder, "log": self.log, "port": self.port, "root": self.root}
+        configuration.write_text(CONFIGURATION.format(user=user, coding=GZIP if self.packs else "", **places))
         return [nginx(), "-p", str(self.folder), "-c", str(configuration), "-e", str(self.folder / "error.log")]
 
     @property

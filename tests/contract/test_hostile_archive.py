@@ -16,16 +16,25 @@ import pytest
 from trotline.commands import archive as commands
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveQuery
-from trotline.rules import warc
+from trotline.rules import warc, warc_reading
 
 NAME = "warc/20260101/20260101T000000-20260101T000000-w_1"
 AT = 1_767_225_600.0
 
 
 def record(
-    url="http://odd.test/", status=b"200", about=None, urn="", date="2026-01-01T00:00:00Z", body=b"x", digest="", **more
+    url="http://odd.test/",
+    status=b"200",
+    about=None,
+    urn="",
+    date="2026-01-01T00:00:00Z",
+    body=b"x",
+    digest="",
+    coding=b"identity",
+    **more,
 ):
-    block = b"HTTP/1.1 " + status + b" OK\r\ncontent-type: text/html\r\ncontent-length: 1\r\n\r\n" + body
+    head = b"HTTP/1.1 " + status + b" OK\r\ncontent-type: text/html\r\ncontent-encoding: " + coding
+    block = head + b"\r\ncontent-length: 1\r\n\r\n" + body
     fields = {
         "WARC-Type": "response",
         "WARC-Record-ID": urn or f"<urn:uuid:{uuid4()}>",
@@ -107,6 +116,38 @@ async def test_an_odd_line_of_an_index_is_named_and_the_others_are_read(tmp_path
     if "http://odd.test/" in listed:
         with pytest.raises(ArchiveDamaged):
             await commands.get(f"file:{folder}", "http://odd.test/", None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        gzip.compress(b"page " * 100)[:-4],
+        gzip.compress(b"page " * 100) + b"more",
+        gzip.compress(b"page " * 100)[:-8] + b"\0" * 8,
+        b"\x1f\x8b nonsense",
+        gzip.compress(b"") * 1000,
+        gzip.compress(bytes(3_000_000)),
+    ],
+    ids=["cut", "followed", "wrong checksum", "nonsense", "members", "bomb"],
+)
+@pytest.mark.parametrize("is_rolled", [True, False])
+async def test_a_coded_body_that_cannot_be_decoded_is_named_and_the_others_are_read(
+    tmp_path, monkeypatch, body, is_rolled
+):
+    monkeypatch.setattr(warc_reading, "LARGEST_RECORD", 2_000_000)
+    folder, url = tmp_path / "pages", f"file:{tmp_path / 'pages'}"
+    records = [record("http://good.test/"), record(coding=b"gzip", body=body), record("http://last.test/")]
+    put(folder, "open/dead/00000000.warc.gz", b"".join(records))
+    if is_rolled:
+        assert await commands.compact(url) == 1
+    exported, left_out = await commands.export(url, ArchiveQuery(), tmp_path / "all.warc.gz")
+    assert (exported, sum(left_out.reasons.values())) == (2, 1)
+    # Its record is whole: what follows it is checked, too.
+    found = await commands.verify(url)
+    assert (found.captures, len(found.damages)) == (2, 1)
+    assert (await commands.get(url, "http://last.test/", None))[0].answer.body == b"x"
+    with pytest.raises(ArchiveDamaged, match="bod"):
+        await commands.get(url, "http://odd.test/", None)
 
 
 async def test_a_page_whose_file_is_missing_is_damage(tmp_path):

@@ -1,6 +1,7 @@
 """Raw pages of real runs: kept, found again, parsed again; secrets and choices."""
 
 import gzip
+import hashlib
 import json
 import sqlite3
 from contextlib import closing
@@ -8,6 +9,7 @@ from contextlib import closing
 import pytest
 from tests.e2e.running import call
 from tests.warc_readers import by_fastwarc, by_warcio
+from warcio.archiveiterator import ArchiveIterator
 
 from trotline.testing import DemoShop
 
@@ -119,6 +121,67 @@ async def test_what_is_kept_is_found_by_us_and_by_others_and_has_no_secret(tmp_p
     )
     await trotline(tmp_path, shop, "archive", "prune", "--older", "0s")
     assert "nothing fits" in await trotline(tmp_path, shop, "archive", "list")
+
+
+ALL_OF_A_PAGE = """
+import hashlib, os
+from trotline import Page, Spider
+
+shop = Spider("shop", pace="200/s", concurrency=32, hosts=["127.0.0.1"])
+
+
+@shop.page(key="url", seeds=[os.environ["SHOP"] + path for path in ("/catalog", "/encoding/utf-8")])
+def any_page(page: Page):
+    body = hashlib.sha256(page.body).hexdigest()
+    yield {"url": page.url, "body": body, "headers": str(list(page.headers.items())), "text": page.text[:200]}
+    yield page.follow("a", to=any_page)
+"""
+
+
+@pytest.mark.slow("a run, and one that parses")
+async def test_pages_that_came_gzip_coded_are_archived_so_and_parsed_as_they_were(tmp_path, shop):
+    (tmp_path / "shop.py").write_text(ALL_OF_A_PAGE)
+    await run(tmp_path, shop, "--archive", "file:pages", "--sink", "sqlite:old.db", "--limit", "60")
+    await trotline(tmp_path, shop, "reparse", "shop.py", "--sink", "sqlite:again.db")
+    rows = data(tmp_path / "old.db")
+    assert rows == data(tmp_path / "again.db")
+    assert "nothing is damaged" in await trotline(tmp_path, shop, "archive", "verify")
+
+    # An export has no revisits.
+    await trotline(tmp_path, shop, "archive", "export", "all.warc.gz")
+    [ours], exported = tmp_path.glob("pages/warc/*/*.warc.gz"), tmp_path / "all.warc.gz"
+    for file in (ours, exported):
+        assert by_warcio(file) == by_fastwarc(file) >= 100
+    codings = responses(exported)
+    assert responses(ours).items() <= codings.items()
+    assert set(codings.values()) == {"gzip", None}
+    # What others decode is what the handler saw.
+    bodies = {row["url"]: row["body"] for row in map(json.loads, (row[4] for row in rows))}
+    assert len(bodies) >= 50
+    assert decoded(exported).items() >= bodies.items()
+    coded = next(url for url, coding in codings.items() if coding == "gzip" and url in bodies)
+    await trotline(tmp_path, shop, "archive", "get", coded, "--out", "page.html")
+    assert hashlib.sha256((tmp_path / "page.html").read_bytes()).hexdigest() == bodies[coded]
+
+
+def responses(file):
+    """URL -> the coding of its body."""
+    with file.open("rb") as stream:
+        return {
+            one.rec_headers["WARC-Target-URI"]: one.http_headers.get_header("content-encoding")
+            for one in ArchiveIterator(stream)
+            if one.rec_type == "response"
+        }
+
+
+def decoded(file):
+    """URL -> the digest of its body, as warcio decodes it."""
+    with file.open("rb") as stream:
+        return {
+            one.rec_headers["WARC-Target-URI"]: hashlib.sha256(one.content_stream().read()).hexdigest()
+            for one in ArchiveIterator(stream)
+            if one.rec_type == "response"
+        }
 
 
 @pytest.mark.slow("two runs")

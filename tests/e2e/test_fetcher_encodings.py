@@ -8,7 +8,7 @@ import brotli
 import pytest
 import zstandard
 from tests.e2e.fetch_once import answered, failure_of
-from tests.e2e.raw_site import ok
+from tests.e2e.raw_site import fetcher, ok, site, task
 
 from trotline.model.answer import FailureKind
 from trotline.model.limits import MIB, Limits
@@ -46,6 +46,30 @@ def _raw_deflate(data: bytes) -> bytes:
 async def test_encodings_are_undone(name: str, body: bytes) -> None:
     outcome = await answered(ok(body, f"Content-Encoding: {name}"))
     assert (PAGE, len(body), ()) == (outcome.body, outcome.wire_bytes, outcome.notes)
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "is_kept"),
+    [
+        ("Content-Encoding: gzip", gzip.compress(PAGE), True),
+        ("Content-Encoding: gzip\r\nContent-Encoding: gzip", gzip.compress(PAGE), False),
+        ("Content-Encoding: x-gzip", gzip.compress(PAGE), False),
+        ("Content-Encoding: gzip", gzip.compress(PAGE) + b"more", False),
+        ("Content-Encoding: gzip", PAGE, False),
+        ("Content-Encoding: br", brotli.compress(PAGE), False),
+        ("Content-Encoding: identity, gzip", gzip.compress(PAGE), False),
+        ("X-Plain: yes", PAGE, False),
+    ],
+)
+async def test_where_pages_are_archived_a_gzip_coded_body_is_there_as_it_came(header, body, is_kept) -> None:
+    async with site(ok(body, header)) as there, fetcher(keeps_wire=True) as keeping:
+        # The first one opens the connection, the second one goes the short way.
+        for _ in range(2):
+            answer = await keeping.fetch(task(there.url()))
+            assert (answer.body, answer.wire) == (PAGE, body if is_kept else b"")
+        start = await keeping.fetch_start(task(there.url()), 100_000)
+        assert (start.body, start.wire) == (PAGE, b"")
+    assert (await answered(ok(body, header))).wire == b""
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])

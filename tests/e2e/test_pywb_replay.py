@@ -9,6 +9,7 @@ Its dependencies are not those of Trotline: it is used from an environment of it
 import asyncio
 import json
 import os
+import random
 import shutil
 import socket
 from pathlib import Path
@@ -19,9 +20,11 @@ import pytest
 
 from trotline.adapters.objects.archive import ObjectArchive
 from trotline.adapters.objects.folder import FolderStore
-from trotline.testing.archive_contract import capture
+from trotline.testing.archive_contract import capture, coded
 
 SAME = b"<html><body>the same page " + b"again and " * 100 + b"</body></html>"
+PACKED = b"<html><body>" + random.Random(1).randbytes(1000).hex().encode() + b"</body></html>"
+"""Of a page that comes gzip-coded: not so small that it would be stored again."""
 HTML = (("content-type", "text/html; charset=utf-8"), ("content-encoding", "gzip"))
 OURS = ("url", "digest", "length", "offset", "filename")
 START_WITHIN = 60.0
@@ -37,9 +40,10 @@ def pywb() -> Path:
 
 @pytest.fixture
 async def pages(tmp_path):
-    """Two pages, and one with the body of the second."""
+    """Two pages, and one with the body of the second; two that came gzip-coded, with one body."""
     writer = ObjectArchive(FolderStore(tmp_path / "pages"), "w")
     await writer.write([capture(1, headers=HTML), *(capture(number, headers=HTML, body=SAME) for number in (2, 3))])
+    await writer.write([coded(number, PACKED, headers=HTML) for number in (4, 5)])
     await writer.close()
     [file] = tmp_path.glob("pages/warc/*/*.warc.gz")
     return file
@@ -96,5 +100,6 @@ async def test_pywb_indexes_and_replays_pages_and_revisits(pywb, pages, tmp_path
         await run(pywb / "wb-manager", "add", "shop", str(pages), cwd=tmp_path)
         ours = pages.with_name(pages.name.replace(".warc.gz", ".cdxj"))
         assert lines(there / "indexes" / "index.cdxj") == lines(ours)
-    urls = [capture(number).url for number in (1, 2, 3)]
-    assert await replayed(pywb, tmp_path, *urls) == [capture(1).body, SAME, SAME]
+    urls = [capture(number).url for number in (1, 2, 3, 4, 5)]
+    # Our client names no coding, so its server decodes.
+    assert await replayed(pywb, tmp_path, *urls) == [capture(1).body, SAME, SAME, PACKED, PACKED]

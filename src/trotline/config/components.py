@@ -84,9 +84,10 @@ def open_fetcher(
     slots: int = 16,
     timings: bool = False,
     stores: bool = True,
+    archives: bool = False,
 ) -> "Fetcher":
     """`proxy`: for all requests that are not sent through a member of a pool. `stores`: files are stored; else they are
-    read like pages."""
+    read like pages. `archives`: pages are archived, those that come gzip-coded as they came."""
     from trotline.adapters.http.fetcher import HttpFetcher
     from trotline.adapters.http.proxy_pool_fetcher import PooledFetcher
 
@@ -111,6 +112,7 @@ def open_fetcher(
         routes={name: route.request for name, route in spider.routes.items() if route.request is not None},
         files=spider.files,
         store=None if spider.files is None or not stores else open_file_store(spider.files),
+        keeps_wire=archives,
     )
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:

@@ -35,6 +35,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Names in lower case, in the order received, repeats kept."""
     body: bytes = b""
     """Decompressed, within the limits."""
+    wire: bytes = b""
+    """The body as it came, if it is gzip-coded and will be archived so."""
     wire_bytes: int = 0
     """Bytes of the body before decompression."""
     address: str = ""

@@ -40,6 +40,8 @@ class Capture(msgspec.Struct, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     """Of the response, redacted."""
     body: bytes = b""
+    is_coded: bool = False
+    """Its body is as it came: gzip-coded, as its `content-encoding` says."""
     address: str = ""
     """The IP address of the server."""
     http: str = "1.1"
@@ -63,7 +65,7 @@ class ArchiveEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     status: int = 0
     mime: str = ""
     digest: str = ""
-    """Of the body: sha256:HEXADECIMAL."""
+    """Of the body as it is stored: sha256:HEXADECIMAL."""
     job: str = ""
     route: str = ""
     file: str = ""

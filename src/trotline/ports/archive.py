@@ -21,7 +21,8 @@ Skipped = Callable[[ArchiveDamage], None]
 class Archive(Protocol):
     """A1 when `write` returns, the batch is durable; a process that dies before that leaves whole records or none
     A2 a capture that is written twice is found once
-    A3 what was written is read back: status, headers and body, byte for byte; equal bodies may be stored once
+    A3 what was written is read back: status, headers and body, byte for byte, of a coded body also the page that it is;
+       equal bodies may be stored once
     A4 a query answers every capture that fits, also of writers that are still at work or have died
     A5 pruning removes no capture that is not older than asked, and nothing that another one needs
     A6 an empty batch is harmless; so is closing twice

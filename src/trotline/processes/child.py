@@ -143,6 +143,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         allow=settings.allow,
         proxy=settings.way_out,
         slots=settings.slots,
+        archives=archive is not None,
     )
     if archive is not None and settings.cache:
         from trotline.worker.cached_fetcher import CachedFetcher

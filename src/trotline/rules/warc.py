@@ -1,7 +1,8 @@
 """WARC 1.1 records, written: captures to bytes. One gzip member per record, so that any record can be read alone.
 
 A response has two records: `response` (or `revisit`, if its body is in the file already) and `request`. An artifact is
-a `resource`. The body is stored without its content coding: headers that described it are renamed `x-archive-orig-*`.
+a `resource`. A body that came gzip-coded is stored as it came. Others are stored without their coding: headers that
+described it are renamed `x-archive-orig-*`.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from isal import igzip_lib
 
 from trotline.model.archive import ArchiveEntry, Capture, CaptureKind
 from trotline.model.time import Moment
+from trotline.rules.gzip_members import around
 
 LARGEST_ABOUT = 32 * 1024
 """Bytes of what is stored of a task. A larger `meta` is left out, and the page cannot be parsed again."""
@@ -31,7 +33,8 @@ ORIGINAL = "x-archive-orig-"
 _LEVEL = 2
 _FAST = 0
 """Of requests: a few hundred bytes."""
-_CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+_CODING = _FRAMING | {"content-encoding"}
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _FLIPPED = {digit: f"{int(digit, 16) ^ 1:x}" for digit in "0123456789abcdefABCDEF"}
 _ONE_LINE = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
@@ -89,7 +92,8 @@ def encode(capture: Capture, known: Mapping[str, First], offset: int = 0) -> Wri
         fields += f"WARC-Profile: {SAME_BODY}\r\nWARC-Refers-To-Target-URI: {first.url}\r\n"
         fields += f"WARC-Refers-To-Date: {first.date}\r\n"
     head = _response_head(capture)
-    response = _record("response" if first is None else "revisit", fields, head, b"" if first else capture.body)
+    kind, body = ("response", capture.body) if first is None else ("revisit", b"")
+    response = _record(kind, fields, head, body, is_packed=capture.is_coded)
     of_request = (
         f"{_start(_urn(_other(capture.id)), date, url)}WARC-Concurrent-To: {urn}\r\n"
         "Content-Type: application/http; msgtype=request\r\n"
@@ -156,24 +160,28 @@ def _ascii(value: dict[str, Any]) -> str:
     return encoded.decode() if encoded.isascii() else json.dumps(msgspec.to_builtins(value))
 
 
-def _record(kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL) -> bytes:
+def _record(kind: str, fields: str, head: bytes, body: bytes, level: int = _LEVEL, *, is_packed: bool = False) -> bytes:
+    """`is_packed`: the body is compressed already."""
     start = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {len(head) + len(body)}\r\n\r\n"
+    if is_packed:
+        return around(start.encode() + head, body, END)
     packed: bytes = igzip_lib.compress(b"".join((start.encode(), head, body, END)), level, igzip_lib.COMP_GZIP)
     return packed
 
 
 def _response_head(capture: Capture) -> bytes:
     reason = _REASONS.get(capture.status, "")
-    names = _written_names(tuple([name for name, _ in capture.headers]))
+    names = _written_names(tuple([name for name, _ in capture.headers]), is_coded=capture.is_coded)
     lines = _lines(names, [value for _, value in capture.headers])
     start = f"HTTP/{capture.http} {capture.status} {reason}\r\n"
     return f"{start}{lines}content-length: {len(capture.body)}\r\n\r\n".encode("utf-8", "replace")
 
 
 @lru_cache(maxsize=256)
-def _written_names(names: tuple[str, ...]) -> tuple[str, ...]:
+def _written_names(names: tuple[str, ...], *, is_coded: bool) -> tuple[str, ...]:
     """Responses of one site have the same names, mostly."""
-    return tuple(ORIGINAL + name if name in _CODED or name.startswith(ORIGINAL) else name for name in names)
+    untrue = _FRAMING if is_coded else _CODING
+    return tuple(ORIGINAL + name if name in untrue or name.startswith(ORIGINAL) else name for name in names)
 
 
 def _request_head(capture: Capture, url: str) -> bytes:

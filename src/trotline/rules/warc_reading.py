@@ -11,9 +11,13 @@ from isal import isal_zlib
 from trotline.model.answer import Answer
 from trotline.model.archive import LARGEST_RECORD, ArchivedPage, ArchiveEntry, CaptureKind
 from trotline.model.time import Moment
+from trotline.rules.content_codings import is_gzip
 from trotline.rules.warc import END, ORIGINAL, First, digest_of
 
 _STEP = 16 * 1024
+_GZIP = b"\x1f\x8b"
+_MEMBERS = 64
+"""Of gzip in one body, as when it was fetched."""
 _STATUS = re.compile(rb"[0-9]{3}")
 
 
@@ -136,12 +140,49 @@ def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None)
         status, headers, body = _http(record.block)
         if original is not None:
             body = _http(original.block)[2]
-        kept = tuple((name.removeprefix(ORIGINAL), value) for name, value in headers[:-1])
+        # Others store bodies without their coding and leave the header as it was.
+        wire = body if is_gzip(headers) and body.startswith(_GZIP) else b""
         answer = Answer(
-            url=entry.url, status=status, headers=kept, body=body, address=record.fields.get("warc-ip-address", "")
+            url=entry.url,
+            status=status,
+            headers=_received(headers),
+            body=_undone(wire) if wire else body,
+            wire=wire,
+            address=record.fields.get("warc-ip-address", ""),
         )
     about = about_of(record)
     return ArchivedPage(entry=entry, answer=answer, method=_text(about.get("method")) or "GET", about=about)
+
+
+def _received(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """As they came: the last one was written with the body."""
+    if headers and headers[-1][0] == "content-length":
+        headers = headers[:-1]
+    return tuple((name.removeprefix(ORIGINAL), value) for name, value in headers)
+
+
+def _undone(coded: bytes) -> bytes:
+    """A gzip-coded body, decoded."""
+    found, room = [], LARGEST_RECORD
+    for _ in range(_MEMBERS):
+        engine = isal_zlib.decompressobj(31)
+        try:
+            got = engine.decompress(coded, room)
+        except Exception as error:
+            # IsalError, which has no type for checkers, or ValueError.
+            raise Bad(f"its body is not gzip: {error}") from error
+        found.append(got)
+        room -= len(got)
+        if room <= 0:
+            raise Bad(f"a body of more than {LARGEST_RECORD} bytes")
+        if not engine.eof:
+            raise Bad("its body ends in the middle of its gzip coding")
+        coded = engine.unused_data
+        if not coded:
+            return b"".join(found)
+        if not coded.startswith(_GZIP):
+            break
+    raise Bad("its body goes on after its gzip coding")
 
 
 def check_digest(page: ArchivedPage, record: Record) -> None:
@@ -149,7 +190,7 @@ def check_digest(page: ArchivedPage, record: Record) -> None:
     written = record.fields.get("warc-payload-digest", "")
     if not written.startswith("sha256:"):
         raise Bad("it has no digest that is checked here (sha256): another program wrote it")
-    if digest_of(page.answer.body) != written:
+    if digest_of(page.answer.wire or page.answer.body) != written:
         raise Bad("its body does not have the digest that was written with it")
 
 

@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,11 @@ def capture(number: int = 1, *, at: float = NOON, body: bytes | None = None, **m
     return Capture(**{**fields, **more})
 
 
+def coded(number: int = 1, page: bytes = _PAGE, **more: Any) -> Capture:
+    """A response whose body is kept as it came: gzip-coded."""
+    return capture(number, body=gzip.compress(page, mtime=0), is_coded=True, **more)
+
+
 async def found(archive: Archive, wanted: ArchiveQuery = ALL) -> list[ArchiveEntry]:
     return sorted([entry async for entry in archive.entries(wanted)], key=lambda entry: (entry.at, entry.id))
 
@@ -74,6 +80,38 @@ class ArchiveContract:
         assert (entry.at, entry.job, entry.route, entry.mime) == (made.at, "shop-1", "product", "text/html")
         assert page.about["meta"] == {"from": "Grüße"}
         await writer.close()
+
+    async def test_a_coded_body_is_read_back_decoded_and_as_it_came(self, place: Place) -> None:
+        """A3: beside others, before and after it is rolled."""
+        writer = place()
+        page, framing = b"<html>a page that came gzip-coded " * 50, (("content-length", "99"), ("vary", "*"))
+        made = coded(1, page, headers=(("content-type", "text/html"), ("content-encoding", "gzip"), *framing))
+        await writer.write([made, capture(2), coded(3, b"")])
+        for _ in range(2):
+            pages = await read(place())
+            assert [one.answer.body for one in pages] == [page, capture(2).body, b""]
+            assert [one.answer.wire for one in pages] == [made.body, b"", coded(3, b"").body]
+            assert [one.answer.headers for one in pages] == [made.headers, capture(2).headers, capture(3).headers]
+            for entry, one in zip(await found(place()), pages, strict=True):
+                again = await place().read(entry)
+                assert (again.answer.body, again.answer.wire) == (one.answer.body, one.answer.wire)
+            assert not (await place().check()).damages
+            await writer.close()
+
+    async def test_equal_coded_bodies_are_read_back_from_each(self, place: Place) -> None:
+        """A3: the body of another one says nothing about the coding of this one."""
+        writer = place()
+        page = bytes(value for number in range(2000) for value in (number * number % 251, number % 241))
+        packed = coded(1, page).body
+        await writer.write([coded(1, page), coded(2, page)])
+        await writer.write([coded(3, page), capture(4, body=packed), coded(5, page)])
+        for _ in range(2):
+            pages = await read(place())
+            assert [one.answer.body for one in pages] == [page, page, page, packed, page]
+            for entry, one in zip(await found(place()), pages, strict=True):
+                assert (await place().read(entry)).answer.body == one.answer.body
+            assert not (await place().check()).damages
+            await writer.close()
 
     async def test_batches_that_are_written_at_once_are_all_there(self, place: Place) -> None:
         """A1: a crawl with `--cache` writes robots.txt while a group commit is under way."""

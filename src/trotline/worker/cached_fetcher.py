@@ -74,7 +74,8 @@ class CachedFetcher:
         except ArchiveError as error:
             log.warning("cache.unreadable %s", error.what)
             return None
-        return msgspec.structs.replace(page.answer, url=task.url, notes=(FROM_ARCHIVE,))
+        # It is not archived again.
+        return msgspec.structs.replace(page.answer, url=task.url, wire=b"", notes=(FROM_ARCHIVE,))
 
     async def _newest(self) -> dict[str, ArchiveEntry]:
         found: dict[str, ArchiveEntry] = {}

@@ -37,7 +37,7 @@ class Response(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.answer.body)
+        return len(self.answer.wire or self.answer.body)
 
     def captured(self, visit: FinishedVisit) -> FinishedVisit:
         return self.captures.captured(visit, self)
@@ -67,6 +67,9 @@ class Captures:
         task = visit.lease.task
         if why := self._choice(task).why_not(visit.verdict, task.fingerprint):
             return self._without(visit, why)
+        if answer.wire:
+            # All that waits for the batch: the page has been read.
+            answer = msgspec.structs.replace(answer, body=b"")
         return msgspec.structs.replace(visit, response=Response(self, asked, answer, account))
 
     def captured(self, visit: FinishedVisit, response: Response) -> FinishedVisit:
@@ -96,7 +99,8 @@ class Captures:
             request_headers=self._sent(asked),
             status=answer.status,
             headers=redacted_response(answer.headers),
-            body=answer.body,
+            body=answer.wire or answer.body,
+            is_coded=bool(answer.wire),
             address=answer.address,
             http=answer.http,
             about=_about(visit, account),

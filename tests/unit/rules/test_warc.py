@@ -1,11 +1,13 @@
 """WARC records: what was written is read back, by us and by others; what is damaged is said to be."""
 
 import gzip
+import io
 import random
 from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
 
 from tests.warc_readers import by_fastwarc, by_warcio
 from trotline.model.archive import Capture, CaptureKind
@@ -42,6 +44,59 @@ def test_what_was_written_is_read_back(body, headers, status, meta):
     assert (found.id, found.url, found.at, found.status) == (made.id, made.url, AT, status)
 
 
+def coded(body, level=6, headers=(), **more):
+    """As a server sent it."""
+    headers = (("content-type", "text/html"), *headers, ("content-encoding", "gzip"))
+    return capture(body=gzip.compress(body, level, mtime=0), is_coded=True, headers=headers, **more)
+
+
+@given(
+    body=st.binary(max_size=3000),
+    level=st.integers(0, 9),
+    headers=st.lists(st.tuples(_token, _value.map(str.strip)), max_size=6),
+    is_chunked=st.booleans(),
+)
+def test_a_coded_body_is_read_back_as_it_came_and_decoded(body, level, headers, is_chunked):
+    framing = ("transfer-encoding", "chunked") if is_chunked else ("content-length", "77")
+    made = coded(body, level, [*headers, framing])
+    written = warc.encode(made, {})
+    [(_, _, record), _] = warc_reading.records(written.data)
+    page = warc_reading.page_of(written.entry, record)
+    assert (page.answer.body, page.answer.wire, page.answer.headers) == (body, made.body, made.headers)
+    assert written.entry.digest == warc.digest_of(made.body)
+    warc_reading.check_digest(page, record)
+
+
+def test_headers_of_a_coded_body_say_what_is_stored():
+    made = coded(BODY, headers=[("content-length", "7"), ("transfer-encoding", "chunked")])
+    plain = gzip.decompress(warc.encode(made, {}).data)
+    assert b"\r\ncontent-encoding: gzip\r\n" in plain
+    assert b"\r\ncontent-length: %d\r\n\r\n" % len(made.body) in plain
+    assert b"x-archive-orig-content-length: 7\r\nx-archive-orig-transfer-encoding: chunked\r\n" in plain
+    assert b"\r\ntransfer-encoding" not in plain
+
+
+def test_a_revisit_of_a_coded_body_is_read_with_that_body():
+    body = random.Random(2).randbytes(2000)
+    first = warc.encode(coded(body), {})
+    again = warc.encode(coded(body, id="0" * 31 + "3"), {first.entry.digest: warc.First(first.entry.url, first.date)})
+    assert again.entry.is_revisit
+    [[original, _], [revisit, _]] = [[one[2] for one in warc_reading.records(each.data)] for each in (first, again)]
+    page = warc_reading.page_of(again.entry, revisit, original)
+    assert (page.answer.body, page.answer.wire) == (body, gzip.compress(body, 6, mtime=0))
+    warc_reading.check_digest(page, revisit)
+
+
+def test_a_gzip_file_and_a_coded_page_may_have_the_same_bytes():
+    """The headers of each say what it is."""
+    page = coded(random.Random(3).randbytes(2000))
+    file = warc.encode(capture(id="0" * 31 + "3", body=page.body, headers=(("content-type", "application/gzip"),)), {})
+    again = warc.encode(page, {file.entry.digest: warc.First(file.entry.url, file.date)})
+    [[original, _], [revisit, _]] = [[one[2] for one in warc_reading.records(each.data)] for each in (file, again)]
+    assert warc_reading.page_of(file.entry, original).answer.body == page.body
+    assert warc_reading.page_of(again.entry, revisit, original).answer.body == gzip.decompress(page.body)
+
+
 @given(at=st.floats(0, 4e9))
 def test_a_date_is_the_nearest_microsecond(at):
     assert warc.date_of(at) == f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
@@ -75,6 +130,18 @@ def test_others_read_responses_revisits_requests_and_resources(tmp_path):
     file = tmp_path / "a.warc.gz"
     file.write_bytes(first.data + again.data + kept.data)
     assert by_warcio(file) == by_fastwarc(file) == 5
+
+
+def test_others_check_and_decode_coded_bodies(tmp_path):
+    body = random.Random(1).randbytes(2000)
+    first = warc.encode(coded(body, headers=[("transfer-encoding", "chunked")]), {})
+    known = {first.entry.digest: warc.First(first.entry.url, first.date)}
+    again = warc.encode(coded(body, id="0" * 31 + "3", url="https://shop.example/p/2"), known)
+    file = tmp_path / "a.warc.gz"
+    file.write_bytes(first.data + again.data)
+    assert by_warcio(file) == by_fastwarc(file) == 4
+    response = next(iter(ArchiveIterator(io.BytesIO(first.data))))
+    assert response.content_stream().read() == body
 
 
 def test_small_bodies_are_stored_again():

@@ -6,23 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.rules.test_warc import capture
+from tests.unit.rules.test_warc import BODY, capture, coded
 from trotline.rules import warc, warc_reading
 
 
-def test_every_cut_and_every_changed_byte_is_noticed():
-    written = warc.encode(capture(), {})
+@pytest.mark.parametrize("made", [capture(), coded(BODY)], ids=["decoded", "as it came"])
+def test_every_cut_and_every_changed_byte_is_noticed(made):
+    written = warc.encode(made, {})
     data = written.data[: written.entry.length]
     for end in range(1, len(data)):
         with pytest.raises(warc_reading.Bad):
             list(warc_reading.records(data[:end]))
+    [(_, _, whole)] = warc_reading.records(data)
     # Not the bytes of the gzip header that say when and where it was made.
     for place in (0, 1, 2, *range(10, len(data))):
         broken = bytearray(data)
         broken[place] ^= 0x55
-        with pytest.raises(warc_reading.Bad):
+        try:
             [(_, _, record)] = warc_reading.records(bytes(broken))
-            warc_reading.page_of(written.entry, record)
+        except warc_reading.Bad:
+            continue
+        # The code of a byte that does not occur.
+        assert record == whole
 
 
 def test_a_body_that_does_not_have_its_digest_is_bad():
@@ -48,6 +53,72 @@ def test_nothing_else_is_raised_for_foreign_bytes(data):
                 warc_reading.page_of(entry, record)
     except warc_reading.Bad:
         return
+
+
+def reads(body):
+    """The page of a record whose body says that it is gzip-coded."""
+    made = capture(body=body, is_coded=True, headers=(("content-encoding", "gzip"),))
+    written = warc.encode(made, {})
+    [(_, _, record), _] = warc_reading.records(written.data)
+    return warc_reading.page_of(written.entry, record)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (gzip.compress(BODY)[:-1], "ends in the middle"),
+        (gzip.compress(BODY)[:20], "ends in the middle"),
+        (b"\x1f\x8b", "ends in the middle"),
+        (gzip.compress(BODY) + b"more", "goes on"),
+        (gzip.compress(BODY) + b"\0", "goes on"),
+        (gzip.compress(BODY) + gzip.compress(BODY)[:20], "ends in the middle"),
+        (gzip.compress(BODY)[:-8] + b"\0" * 8, "is not gzip"),
+        (b"\x1f\x8b\xff nonsense", "is not gzip"),
+        (gzip.compress(b"") * 65, "goes on"),
+    ],
+)
+def test_a_coded_body_that_is_not_whole_is_damage(body, why):
+    with pytest.raises(warc_reading.Bad, match=why):
+        reads(body)
+
+
+def test_a_coded_bomb_is_stopped(monkeypatch):
+    bomb = gzip.compress(b"\0" * 5_000_000)
+    monkeypatch.setattr(warc_reading, "LARGEST_RECORD", 1_000_000)
+    with pytest.raises(warc_reading.Bad, match="more than 1000000 bytes"):
+        reads(bomb)
+    with pytest.raises(warc_reading.Bad, match="more than 1000000 bytes"):
+        reads(gzip.compress(b"\0" * 400_000) * 3)
+
+
+@given(st.binary(max_size=200), st.integers(0, 60), st.integers(1, 255))
+def test_a_coded_body_that_somebody_changed_is_damage_or_another_page(body, place, change):
+    packed = bytearray(gzip.compress(body))
+    packed[place % len(packed)] ^= change
+    try:
+        page = reads(bytes(packed))
+    except warc_reading.Bad:
+        return
+    # Bytes of its head, or without the mark of gzip: then it is read as it is.
+    assert page.answer.body in (body, bytes(packed))
+
+
+def test_a_body_of_another_program_that_is_decoded_already_is_read_as_it_is():
+    assert reads(b"<html>").answer.body == b"<html>"
+    assert reads(b"").answer.body == b""
+
+
+def test_of_another_program_the_last_header_is_not_lost():
+    written = warc.encode(coded(BODY), {})
+    plain = gzip.decompress(written.data[: written.entry.length])
+    before, _, after = plain.partition(b"\r\n\r\n")
+    head, _, rest = after.partition(b"content-length: ")
+    block = head.removesuffix(b"\r\n") + b"\r\n\r\n" + rest.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n\r\n")
+    fields = before.rpartition(b"Content-Length: ")[0] + b"Content-Length: %d" % len(block)
+    [(_, _, record)] = warc_reading.records(gzip.compress(fields + b"\r\n\r\n" + block + b"\r\n\r\n"))
+    page = warc_reading.page_of(written.entry, record)
+    assert page.answer.headers == coded(BODY).headers
+    assert page.answer.body == BODY
 
 
 def test_a_digest_of_another_kind_is_not_called_a_wrong_one():

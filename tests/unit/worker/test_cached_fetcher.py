@@ -7,7 +7,7 @@ from trotline.adapters.objects.archive import ObjectArchive
 from trotline.adapters.objects.folder import FolderStore
 from trotline.model.answer import FROM_ARCHIVE, Answer
 from trotline.model.task import Task
-from trotline.testing.archive_contract import capture
+from trotline.testing.archive_contract import capture, coded
 from trotline.worker.cached_fetcher import CachedFetcher
 
 
@@ -48,6 +48,14 @@ async def test_what_the_archive_has_is_not_fetched_again(place):
     ):
         assert (await fetcher.fetch(odd)).body == b"new"
     assert len(site.asked) == 5
+
+
+async def test_a_page_that_came_coded_is_answered_decoded_and_would_not_be_archived_so_again(place):
+    archive = place()
+    await archive.write([coded(1, b"<html> of a page")])
+    answer = await CachedFetcher(Counting(), archive).fetch(task(capture(1).url))
+    assert (answer.body, answer.wire) == (b"<html> of a page", b"")
+    assert answer.header("content-encoding") == "gzip"
 
 
 async def test_robots_txt_is_kept_for_the_next_run(place):

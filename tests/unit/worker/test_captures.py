@@ -96,6 +96,20 @@ def test_what_waits_is_counted_until_it_is_captured():
     assert bytes_of(left(route="other", verdict="gone")) == 0
 
 
+def test_of_a_body_that_came_coded_only_what_came_waits_and_is_captured():
+    coded = Answer(
+        url="http://h.test/1", status=200, headers=(("content-encoding", "gzip"),), body=b"page " * 100, wire=b"packed"
+    )
+    waiting = left(answer=coded)
+    assert waiting.response.answer.body == b""
+    assert bytes_of(waiting) == len(b"packed")
+    [capture] = waiting.response.captured(waiting).captures
+    assert (capture.body, capture.is_coded) == (b"packed", True)
+    assert capture.headers == (("content-encoding", "gzip"),)
+    [plain] = added().captures
+    assert (plain.body, plain.is_coded) == (b"page", False)
+
+
 def test_the_same_visit_has_the_same_id():
     assert added().archive == added().archive
     assert added().archive != added(fingerprint=9).archive

@@ -133,7 +133,7 @@ class BrowserFetcher:
                         raise Cut(FailureKind.TOO_LARGE, f"head with more than {self.limits.header_fields} fields")
                     if cut_at is None:
                         http.check_type(reply.status, reply.headers.get("Content-Type", ""))
-                    body, wire_bytes, notes = await response_reader.body(reply, self.limits, cut_at, http.turn)
+                    body, wire_bytes, notes, _ = await response_reader.body(reply, self.limits, cut_at, http.turn)
         except FETCH_ERRORS as error:
             if reply is not None:
                 reply.close()

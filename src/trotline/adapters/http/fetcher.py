@@ -39,7 +39,7 @@ from trotline.model.secret import Secret
 from trotline.model.stored_file import FILE_ROUTE, Files, StoredFile
 from trotline.model.task import Task
 from trotline.ports.file_store import FileStore
-from trotline.rules import captive_pages, content_types
+from trotline.rules import captive_pages, content_codings, content_types
 from trotline.rules.captive_runs import HOSTS, CaptiveRun, patience
 from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
@@ -97,11 +97,13 @@ class HttpFetcher:
         routes: Mapping[str, RouteRequest] = {},
         files: Files | None = None,
         store: FileStore | None = None,
+        keeps_wire: bool = False,
     ) -> None:
         """`cookies` go to `cookie_hosts` and their subdomains (to every host if none is given); `allow`: hosts and
         networks that may be private; content types not in `types` are dropped unread; `tls`: the trusted certificates;
         certificates are not verified for `insecure_hosts`; `routes`: what requests of some routes have of their own;
-        `files`: which downloads are accepted; `store`: where they go."""
+        `files`: which downloads are accepted; `store`: where they go; `keeps_wire`: answers have gzip-coded bodies as
+        they came, too."""
         self.limits = limits
         self.spider = spider
         try:
@@ -121,6 +123,7 @@ class HttpFetcher:
         self._routes = dict(routes)
         self._files = files
         self._store = store
+        self._keeps_wire = keeps_wire
         self._dressed_routes = frozenset(n for n, one in routes.items() if one.headers or one.secret_headers)
         """Routes with headers of their own."""
         self._cookies = dict(cookies)
@@ -275,9 +278,11 @@ class HttpFetcher:
             if is_file and self._store is not None and self._files is not None and 200 <= response.status < 300:
                 saving = file_body.save(response, self.limits, self._files, self._store, self.turn)
                 file, wire_bytes, notes = await saving
-                body = b""
+                body = wire = b""
             else:
-                body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
+                keeps_gzip = self._keeps_wire and cut_at is None and content_codings.is_gzip(headers)
+                reading = response_reader.body(response, self.limits, cut_at, self.turn, keeps_gzip=keeps_gzip)
+                body, wire_bytes, notes, wire = await reading
             if self.dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
                 self._check_captive(task.url, response, body)
         except FETCH_ERRORS as error:
@@ -296,6 +301,7 @@ class HttpFetcher:
             status=response.status,
             headers=headers,
             body=body,
+            wire=wire,
             wire_bytes=wire_bytes,
             address=response.target_address,
             proxy=self._proxy,

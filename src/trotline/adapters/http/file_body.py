@@ -49,7 +49,7 @@ async def _receive(
 ) -> tuple[int, tuple[str, ...]]:
     if response.headers.get(hdrs.CONTENT_ENCODING):
         # Compressed bodies are bounded like those of pages: what is small on the wire may be huge.
-        body, wire, notes = await response_reader.body(response, limits, None, turn)
+        body, wire, notes, _ = await response_reader.body(response, limits, None, turn)
         if len(body) > files.largest:
             raise Cut(FailureKind.TOO_LARGE, _over(files.largest))
         with _explained():

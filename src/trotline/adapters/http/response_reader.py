@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from aiohttp import hdrs
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -13,6 +13,7 @@ from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, ro
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import CUT_SHORT, FailureKind
 from trotline.model.limits import MIB, Limits
+from trotline.rules.content_codings import is_one_member
 
 REDIRECT_BODY = 64 * 1024
 """A redirect's body is discarded up to this size, so that the connection can be reused."""
@@ -53,6 +54,15 @@ class Response(Protocol):
         ...
 
 
+class Body(NamedTuple):
+    plain: bytes
+    """Without its codings."""
+    wire_bytes: int
+    notes: tuple[str, ...] = ()
+    wire: bytes = b""
+    """As it came, if that is kept."""
+
+
 def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
     """The headers, names in lower case, and notes; `Cut` if their total size is over the limit."""
     pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
@@ -72,16 +82,16 @@ def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
 
 
 async def body(
-    response: Response, limits: Limits, cut_at: int | None, turn: asyncio.Lock
-) -> tuple[bytes, int, tuple[str, ...]]:
-    """The body, its size on the wire, and notes.
-
-    With `cut_at` a longer body is truncated there; without it, a body over the limits is a `Cut`. Large bodies are
+    response: Response, limits: Limits, cut_at: int | None, turn: asyncio.Lock, *, keeps_gzip: bool = False
+) -> Body:
+    """With `cut_at` a longer body is truncated there; without it, a body over the limits is a `Cut`. Large bodies are
     decompressed one at a time, in `turn`: a worker with many slots must not hold as many bombs.
+
+    `keeps_gzip`: its only coding is gzip, and what came is kept if it is one whole member.
     """
     if response.status in _REDIRECTS and hdrs.LOCATION in response.headers:
         wire = await _wire(response, limits, REDIRECT_BODY, cut=True)
-        return b"", len(wire), ()
+        return Body(b"", len(wire))
     most = cut_at or limits.wire_body
     encoding = response.headers.get(hdrs.CONTENT_ENCODING)
     chain = codings(encoding, limits) if encoding is not None else []
@@ -91,7 +101,7 @@ async def body(
     if len(wire) > most:
         wire, notes = wire[:most], (f"{CUT_SHORT} at {most} bytes",)
     if not chain or not wire:
-        return wire, len(wire), notes
+        return Body(wire, len(wire), notes)
     room = room_for(len(wire), limits, cut_at)
     try:
         plain, odd = await (_undo_small if len(wire) <= _LARGE else _undo_large)(wire, chain, room, turn)
@@ -100,8 +110,9 @@ async def body(
         if cut_at is None:
             # Without its frames: they reference the decoder and its output.
             raise Cut(FailureKind.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
-        return start, len(wire), (f"{CUT_SHORT} at {room} bytes",)
-    return plain, len(wire), notes + odd
+        return Body(start, len(wire), (f"{CUT_SHORT} at {room} bytes",))
+    is_kept = keeps_gzip and not notes and not odd and is_one_member(wire, len(plain))
+    return Body(plain, len(wire), notes + odd, wire if is_kept else b"")
 
 
 async def _undo_small(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:

@@ -144,9 +144,20 @@ def _check_records(
                     continue
                 found.damaged(name, what, offset)
             elif not entry.is_revisit:
-                warc_reading.check_digest(warc_reading.page_of(entry, record), record)
+                if why := _wrong_body(entry, record):
+                    found.damaged(name, why, offset)
+                    continue
                 bodies.add(entry.digest)
             found.captures.add(entry.id)
     except warc_reading.Bad as error:
         found.damaged(name, str(error), at)
     return entries
+
+
+def _wrong_body(entry: ArchiveEntry, record: warc_reading.Record) -> str:
+    """What is wrong with the body of a record that is whole: others follow it."""
+    try:
+        warc_reading.check_digest(warc_reading.page_of(entry, record), record)
+    except warc_reading.Bad as error:
+        return str(error)
+    return ""
