@@ -71,9 +71,9 @@ def _show(found: "JobBook", *, json: bool) -> None:
         click.echo("\n".join(lines(name, alert, found.now)))
     for rule, number in book.more.items():
         click.echo(f"{safe(name)}: {safe(rule)}: and {count(number)} more")
-    for parcel in book.outbox:
-        tried = f" (tried {count(parcel.tries, 'time')}): {safe(parcel.error)}" if parcel.tries else ""
-        click.echo(f"{safe(name)}: a message to {safe(parcel.receiver)} is not delivered yet{tried}")
+    for pending in book.outbox:
+        tried = f" (tried {count(pending.tries, 'time')}): {safe(pending.error)}" if pending.tries else ""
+        click.echo(f"{safe(name)}: a message to {safe(pending.receiver)} is not delivered yet{tried}")
 
 
 def lines(job: str, alert: Alert, now: Moment) -> list[str]:

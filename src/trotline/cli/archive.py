@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import age_of, examples, json_option, wait_for
+from trotline.cli.read_archive_options import archive_of, filters, moment_of, query_of, read_archive_option
 from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery

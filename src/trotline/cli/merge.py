@@ -10,7 +10,7 @@ from trotline.cli.merge_view import pairs_json, pairs_lines, portrait, progress,
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import json_line
 from trotline.errors import SettingsError, SpiderRefused
-from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, Verdict
+from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, ReviewDecision
 
 if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan, MergeReport
@@ -100,9 +100,11 @@ async def _act(plan: "MergePlan", given: dict[str, Any], on_step: "Callable[[Mer
         return await merge.dry_run(plan, on_step)
     if given["split"]:
         return await merge_decisions.split(plan, given["split"], given["source"] or "")
-    verdicts = [_verdict(text, True) for text in given["same"]] + [_verdict(text, False) for text in given["different"]]
-    if verdicts:
-        return await merge_decisions.decide(plan, verdicts)
+    decisions = [_decision(text, True) for text in given["same"]] + [
+        _decision(text, False) for text in given["different"]
+    ]
+    if decisions:
+        return await merge_decisions.decide(plan, decisions)
     return await merge.merge(plan, on_step)
 
 
@@ -118,11 +120,11 @@ def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool) -> None:
     click.echo("\n".join(pairs_json(pairs) if as_json else pairs_lines(pairs, plan, limit)))
 
 
-def _verdict(text: str, same: bool) -> Verdict:
+def _decision(text: str, same: bool) -> ReviewDecision:
     from trotline.commands.merge_decisions import pair_of
 
     try:
-        return Verdict(*pair_of(text), same)
+        return ReviewDecision(*pair_of(text), same)
     except ValueError as error:
         raise click.UsageError(f"{error}. Copy it from the list: trotline merge SPIDER --review") from error
 

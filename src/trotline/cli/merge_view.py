@@ -44,9 +44,9 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
     lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
     if after.review:
         lines.append(f"review     {count(after.review, 'pair')} to decide: {again(plan, spider)} --review")
-    for verdict in report.decided[:_MOST_UNDONE]:
-        other = "different" if verdict.same else "same"
-        lines.append(f"undo       {again(plan, spider)} --{other} {pair_name(verdict.a, verdict.b)}")
+    for decision in report.decided[:_MOST_UNDONE]:
+        other = "different" if decision.same else "same"
+        lines.append(f"undo       {again(plan, spider)} --{other} {pair_name(decision.a, decision.b)}")
     if report.without_text and report.read:
         fields = ", ".join(plan.rule.text)
         lines.append(

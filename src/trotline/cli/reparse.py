@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.cli.archive_options import filters, query_of, read_archive_option
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.read_archive_options import filters, query_of, read_archive_option
 from trotline.cli.text import count, json_line, safe, safe_text, safe_url
 from trotline.rules.archive_queries import VERIFY
 

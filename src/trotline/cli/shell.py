@@ -15,7 +15,7 @@ from trotline.cli.text import safe, safe_text, safe_url
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
-from trotline.processes import memory_limits
+from trotline.processes import process_memory
 from trotline.rules import pool_names
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
     """
     settings = settings_of(allow_private=allow_private, allow=allow, **flags)
     if guard is not None:
-        memory_limits.cap(settings.memory)
+        process_memory.cap(settings.memory)
     is_web = "://" in page
     if is_web and url:
         raise click.UsageError("--url is for a saved page")

@@ -35,7 +35,7 @@ from trotline.model.proxy import Way
 from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, names_account
 from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
-from trotline.processes import memory_limits
+from trotline.processes import process_memory
 from trotline.rules import pool_names, redaction
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def command(
 
     settings = settings_of(allow_private=allow_private, allow=allow, **flags)
     if guard is not None:
-        memory_limits.cap(settings.memory)
+        process_memory.cap(settings.memory)
     book = pool_book(settings, quiet=as_json)
     if pool and (why := pool_names.refusal(pool, book.listed)):
         raise SettingsError(why)

@@ -13,7 +13,7 @@ import msgspec
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
-from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Source, Verdict
+from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, ReviewDecision, Source
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
@@ -51,7 +51,7 @@ class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
     after: MergeTotals = MergeTotals()
     seconds: Seconds = 0.0
     dry_run: bool = False
-    decided: tuple[Verdict, ...] = ()
+    decided: tuple[ReviewDecision, ...] = ()
     """What a person has just decided."""
 
 
@@ -114,7 +114,7 @@ async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
     things = backends.open_merge_store(copy)
     try:
         await things.open()
-        await things.decide(await store.verdicts())
+        await things.decide(await store.decisions())
     finally:
         await things.close()
 

@@ -7,7 +7,7 @@ import msgspec
 from trotline.commands.merge import MergePlan, MergeReport, check_kinds, merge
 from trotline.config import backends
 from trotline.errors import SettingsError
-from trotline.model.merge import Review, ThingView, Verdict, first_of, thing_id
+from trotline.model.merge import Review, ReviewDecision, ThingView, first_of, thing_id
 
 MOST_SPLIT = 200
 """Sources of a thing that can be split into all of them: each pair of them is remembered."""
@@ -50,10 +50,10 @@ async def split(plan: MergePlan, thing: str, source: str = "") -> MergeReport:
             hint="Take one out: --source SITE/KEY. Or change the rule that merged them, and merge again.",
         )
     pairs = [(names[source], one) for one in ids if one != names[source]] if source else itertools.combinations(ids, 2)
-    return await decide(plan, [Verdict(min(a, b), max(a, b), False) for a, b in pairs])
+    return await decide(plan, [ReviewDecision(min(a, b), max(a, b), False) for a, b in pairs])
 
 
-async def decide(plan: MergePlan, verdicts: list[Verdict]) -> MergeReport:
+async def decide(plan: MergePlan, decisions: list[ReviewDecision]) -> MergeReport:
     """Remember it, and merge what it concerns."""
     store = backends.open_merge_store(plan.sink)
     try:
@@ -64,17 +64,17 @@ async def decide(plan: MergePlan, verdicts: list[Verdict]) -> MergeReport:
                 "the things here were merged by another rule than this command names: it would merge all of them again",
                 hint="Give the options of that merge (--by, --prefer, ...), or the spider's file, as well.",
             )
-        known = {source.id for source in await store.sources({one for verdict in verdicts for one in verdict[:2]})}
-        for verdict in verdicts:
-            if unknown := [one for one in verdict[:2] if one not in known]:
+        known = {source.id for source in await store.sources({one for decision in decisions for one in decision[:2]})}
+        for decision in decisions:
+            if unknown := [one for one in decision[:2] if one not in known]:
                 raise SettingsError(
                     f"no record that was merged has the id {thing_id(unknown[0])}",
                     hint="Copy the pair from the list: --review. A pair is the ids of two records with a - between.",
                 )
-        await store.decide(verdicts)
+        await store.decide(decisions)
     finally:
         await store.close()
-    return msgspec.structs.replace(await merge(plan), decided=tuple(verdicts))
+    return msgspec.structs.replace(await merge(plan), decided=tuple(decisions))
 
 
 def pair_of(text: str) -> tuple[int, int]:

@@ -95,7 +95,7 @@ class Stepper:
         """The changed sources, and all that are connected with them, now or before."""
         store, rule = self._store, self._rule
         replaced = groups.touched.keys() | groups.gone
-        graph = Graph(groups.touched, await store.verdicts())
+        graph = Graph(groups.touched, await store.decisions())
         graph.add_links(link for link in links if link.score >= rule.merge_from)
         graph.add_groups(groups.exact())
         known = [*groups.gone, *(one.id for one in groups.touched.values() if one.merged)]

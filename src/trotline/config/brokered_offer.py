@@ -13,7 +13,7 @@ from trotline.rules import redaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trotline.frontier.broker_silence import BrokerSilence
+    from trotline.frontier.known_broker_outage import KnownBrokerOutage
     from trotline.model.job import Job
     from trotline.model.server_load import ServerLoad
     from trotline.ports.jobs import Jobs
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @functools.lru_cache(maxsize=64)
-def _silence_of(url: str) -> BrokerSilence:
+def _outage_of(url: str) -> KnownBrokerOutage:
     """One for all jobs of this process, or each would wait for a silent broker anew."""
-    from trotline.frontier.broker_silence import BrokerSilence
+    from trotline.frontier.known_broker_outage import KnownBrokerOutage
 
-    return BrokerSilence()
+    return KnownBrokerOutage()
 
 
 class _Composed:
@@ -79,7 +79,7 @@ class _Composed:
         with self._installed(books):
             opened = await offer.job(books, job)
         try:
-            return brokered(opened, self._broker.open(url, job), _silence_of(url))
+            return brokered(opened, self._broker.open(url, job), _outage_of(url))
         except BaseException:
             await opened.frontier.close()
             raise

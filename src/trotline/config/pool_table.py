@@ -29,7 +29,7 @@ SLOTS = 10
 MINUTES = 10
 
 
-class Kind(StrEnum):
+class PoolKind(StrEnum):
     DATACENTER = "datacenter"
     RESIDENTIAL = "residential"
     MOBILE = "mobile"
@@ -37,14 +37,14 @@ class Kind(StrEnum):
     GATEWAY = "gateway"
 
 
-HOLD = {Kind.DATACENTER: 1, Kind.RESIDENTIAL: 20, Kind.MOBILE: 20, Kind.ISP: 5, Kind.GATEWAY: 20}
+HOLD = {PoolKind.DATACENTER: 1, PoolKind.RESIDENTIAL: 20, PoolKind.MOBILE: 20, PoolKind.ISP: 5, PoolKind.GATEWAY: 20}
 """Visits in a row through one member, by the kind of the pool."""
 
 
 class PoolInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For people and reports."""
 
-    kind: Kind = Kind.DATACENTER
+    kind: PoolKind = PoolKind.DATACENTER
     provider: str = ""
     region: str = ""
     cost_per_gb: float = 0.0
@@ -120,7 +120,9 @@ class _Reader:
     def read(self) -> PoolTable:
         self._refuse_unknown()
         source = self._source()
-        kind = self._one("kind", toml_values.one_of(Kind), Kind.GATEWAY if source == "endpoint" else Kind.DATACENTER)
+        kind = self._one(
+            "kind", toml_values.one_of(PoolKind), PoolKind.GATEWAY if source == "endpoint" else PoolKind.DATACENTER
+        )
         gateway = self._gateway() if source == "endpoint" else None
         login = Login() if gateway is not None else self._login()
         return PoolTable(
@@ -175,7 +177,7 @@ class _Reader:
             # Not "from": a cause may quote a password.
             raise self.refuse(f"{key}: {error}", "docs/reference/proxies.md has every key.") from None
 
-    def _rules(self, kind: Kind) -> PoolRules:
+    def _rules(self, kind: PoolKind) -> PoolRules:
         usual = PoolRules()
         rest = self._one("rest", toml_values.time, usual.rest)
         longest = self._one("longest_rest", toml_values.time, max(usual.longest_rest, rest))

@@ -14,7 +14,7 @@ import msgspec
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.observer import Observation
 from trotline.errors import AlertNotDelivered, FrontierError, FrontierGone
-from trotline.model.alert import Alert, AlertBook, AlertMessage, Parcel
+from trotline.model.alert import Alert, AlertBook, AlertMessage, PendingMessage
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
 from trotline.ports.alert_receiver import AlertReceiver
@@ -73,7 +73,7 @@ class AlertWatch:
         now = observation.progress.now
         self._offset = now - self._clock()
         found = findings(await self._sampler.sample(observation), self._plan.rules)
-        dropped: list[Parcel] = []
+        dropped: list[PendingMessage] = []
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal dropped
@@ -83,8 +83,8 @@ class AlertWatch:
             return alert_outbox.post(book, self._least, self._plan.rules, now, flush=final or flush)
 
         if await self._change(change) is not None:
-            for parcel in dropped:
-                self._report_dropped(parcel, parcel.error or "its receiver is not set any more, or it is an hour old")
+            for pending in dropped:
+                self._report_dropped(pending, pending.error or "its receiver is not set any more, or it is an hour old")
         self._report(now)
         self._deliver_soon()
 
@@ -178,9 +178,11 @@ class AlertWatch:
             next=alert.next,
         )
 
-    def _report_dropped(self, parcel: Parcel, why: str) -> None:
-        text = f"{self._job.id}: a message about {len(parcel.alerts):,} alerts to {parcel.receiver} was dropped: {why}"
-        self._emit("alert.dropped", text, receiver=parcel.receiver)
+    def _report_dropped(self, pending: PendingMessage, why: str) -> None:
+        text = (
+            f"{self._job.id}: a message about {len(pending.alerts):,} alerts to {pending.receiver} was dropped: {why}"
+        )
+        self._emit("alert.dropped", text, receiver=pending.receiver)
 
     # Delivery
 
@@ -200,7 +202,7 @@ class AlertWatch:
                 pass
 
     async def _deliver_next(self) -> bool:
-        claimed: Parcel | None = None
+        claimed: PendingMessage | None = None
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal claimed
@@ -213,34 +215,34 @@ class AlertWatch:
         await self._deliver(claimed, alert_outbox.message(book, claimed, self._job, self._link()))
         return True
 
-    async def _deliver(self, parcel: Parcel, message: AlertMessage) -> None:
-        receiver = self._receivers[parcel.receiver]
+    async def _deliver(self, pending: PendingMessage, message: AlertMessage) -> None:
+        receiver = self._receivers[pending.receiver]
         try:
             await receiver.send(message)
         except AlertNotDelivered as error:
-            await self._failed(parcel, error.what, error.retry_after)
+            await self._failed(pending, error.what, error.retry_after)
         except Exception as error:
             log.exception("alert.defect")
-            await self._failed(parcel, f"{type(error).__name__}: {error}", None)
+            await self._failed(pending, f"{type(error).__name__}: {error}", None)
         else:
-            await self._change(lambda book: alert_outbox.delivered(book, parcel))
+            await self._change(lambda book: alert_outbox.delivered(book, pending))
             self._emit("alert.sent", f"{self._job.id}: sent to {receiver.name} ({receiver.place})", id=message.id)
 
-    async def _failed(self, parcel: Parcel, what: str, wait: Seconds | None) -> None:
+    async def _failed(self, pending: PendingMessage, what: str, wait: Seconds | None) -> None:
         last = False
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal last
-            book, last = alert_outbox.failed(book, parcel, what, wait, self._now())
+            book, last = alert_outbox.failed(book, pending, what, wait, self._now())
             return book
 
         await self._change(change)
         said = redaction.text(what)
         if last:
-            self._report_dropped(parcel, said)
-        elif parcel.tries == 0:
-            text = f"{self._job.id}: {parcel.receiver} did not get a message, retrying: {said}"
-            self._emit("alert.undelivered", text, receiver=parcel.receiver)
+            self._report_dropped(pending, said)
+        elif pending.tries == 0:
+            text = f"{self._job.id}: {pending.receiver} did not get a message, retrying: {said}"
+            self._emit("alert.undelivered", text, receiver=pending.receiver)
 
     def _link(self) -> str:
         return f"{self._plan.link}/jobs/{self._job.id}" if self._plan.link else ""

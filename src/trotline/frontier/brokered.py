@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 
 import msgspec
 
-from trotline.frontier.broker_silence import BrokerSilence
+from trotline.frontier.known_broker_outage import KnownBrokerOutage
 from trotline.frontier.missing_parcels import AtBroker, MissingParcels
 from trotline.frontier.pump import Pump
 from trotline.model.job import (
@@ -38,10 +38,10 @@ from trotline.ports.frontier import DIRECT, Frontier
 from trotline.ports.jobs import Jobs
 
 
-def brokered(opened: OpenBooks, broker: Broker, silence: BrokerSilence | None = None) -> OpenJob:
+def brokered(opened: OpenBooks, broker: Broker, outage: KnownBrokerOutage | None = None) -> OpenJob:
     pump = Pump(opened.books, broker, opened.frontier)
     opened.set_supply(pump.supply)
-    missing = MissingParcels(opened.books, broker, silence)
+    missing = MissingParcels(opened.books, broker, outage)
     return OpenJob(
         opened.job,
         BrokeredFrontier(opened.frontier, pump, missing),

@@ -9,7 +9,7 @@ import asyncio
 import msgspec
 
 from trotline.errors import FrontierError
-from trotline.frontier.broker_silence import BrokerSilence
+from trotline.frontier.known_broker_outage import KnownBrokerOutage
 from trotline.model.time import Seconds
 from trotline.ports.broker import Broker
 from trotline.ports.broker_books import Books, Shelves
@@ -31,11 +31,11 @@ class AtBroker(msgspec.Struct, frozen=True):
 
 
 class MissingParcels:
-    def __init__(self, books: Books, broker: Broker, silence: BrokerSilence | None = None) -> None:
-        """`silence`: what views of other jobs found."""
+    def __init__(self, books: Books, broker: Broker, outage: KnownBrokerOutage | None = None) -> None:
+        """`outage`: what views of other jobs found."""
         self._books = books
         self._broker = broker
-        self._silence = silence or BrokerSilence()
+        self._outage = outage or KnownBrokerOutage()
         self._found = AtBroker()
         self._next_at: Seconds = 0.0
         self._looking: asyncio.Task[AtBroker] | None = None
@@ -43,14 +43,14 @@ class MissingParcels:
     async def look(self) -> AtBroker:
         now = asyncio.get_running_loop().time()
         if self._looking is None and now >= self._next_at:
-            if silent := self._silence.at(now):
+            if silent := self._outage.at(now):
                 return AtBroker(unreachable=silent)
             self._looking = asyncio.create_task(self._look())
             # Not cancelled after this time: to close the connection of a server that is only slow makes it slower.
             await asyncio.wait([self._looking], timeout=PATIENCE)
             if not self._looking.done():
                 silent = unreachable(f"{self._broker.place} has not answered for {PATIENCE:.0f} s")
-                self._silence.found(silent, asyncio.get_running_loop().time() + EVERY)
+                self._outage.found(silent, asyncio.get_running_loop().time() + EVERY)
                 self._found = AtBroker(unreachable=silent)
         if self._looking is not None and self._looking.done():
             looked, self._looking = self._looking, None

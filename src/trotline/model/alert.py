@@ -68,7 +68,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.rule, self.object
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message to one receiver that is not delivered yet. Its alerts are those of the state, by number."""
 
     number: int
@@ -93,7 +93,7 @@ class AlertBook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     alerts: tuple[Alert, ...] = ()
     more: dict[str, int] = {}
     """By rule: objects beyond the limit."""
-    outbox: tuple[Parcel, ...] = ()
+    outbox: tuple[PendingMessage, ...] = ()
     last_alert: int = 0
     last_message: int = 0
 

@@ -86,7 +86,7 @@ class Link(NamedTuple):
     score: float
 
 
-class Verdict(NamedTuple):
+class ReviewDecision(NamedTuple):
     """What a person decided about two sources."""
 
     a: int

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from trotline.model.merge import Identity, Link, MergeChange, MergeTotals, Review, Source, ThingView, Verdict
+from trotline.model.merge import Identity, Link, MergeChange, MergeTotals, Review, ReviewDecision, Source, ThingView
 
 
 class MergeStore(Protocol):
@@ -59,13 +59,13 @@ class MergeStore(Protocol):
         """Links with one end in `ids` or both."""
         ...
 
-    async def verdicts(self) -> list[Verdict]: ...
+    async def decisions(self) -> list[ReviewDecision]: ...
 
     async def apply(self, change: MergeChange) -> None:
         """`MergeRaced`: another merge has changed the state; nothing was stored."""
         ...
 
-    async def decide(self, verdicts: Sequence[Verdict]) -> None:
+    async def decide(self, decisions: Sequence[ReviewDecision]) -> None:
         """Keep what a person decided, instead of what was decided about these pairs before."""
         ...
 

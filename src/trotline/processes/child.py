@@ -24,7 +24,7 @@ from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.archive import Archive
 from trotline.ports.backend import OpenJob
-from trotline.processes import memory_limits
+from trotline.processes import process_memory
 from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
@@ -50,7 +50,7 @@ log = logging.getLogger("trotline.child")
 
 def main() -> int:
     warm_up()
-    memory_limits.tune()
+    process_memory.tune()
     return serve()
 
 
@@ -67,7 +67,7 @@ def serve() -> int:
 
         names = {"job": config.job.id, "worker": config.name, "spider": config.job.spider}
         logs.install(config.settings.log_format, config.settings.log_level, mark=config.log_mark, **names)
-    memory_limits.cap(config.settings.memory)
+    process_memory.cap(config.settings.memory)
     try:
         spider = load(config.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
@@ -76,7 +76,7 @@ def serve() -> int:
         sys.stderr.write(redaction.text(f"trotline: {error}\n"))
         return FAILED
     except MemoryError:
-        memory_limits.die()
+        process_memory.die()
     except Exception as error:
         # A bug in Trotline: restarting would only repeat it.
         sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
@@ -170,7 +170,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         joint=backends.open_joint(settings.frontier, opened, sink) if settings.one_transaction else None,
         others=others,
         evidence=components.open_evidence(config.settings.frontier),
-        out_of_memory=memory_limits.die,
+        out_of_memory=process_memory.die,
         tracer=tracer,
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))

@@ -15,7 +15,7 @@ import struct
 import sys
 from pathlib import Path
 
-from trotline.processes import child, memory_limits
+from trotline.processes import child, process_memory
 
 REQUEST = struct.Struct("ii")
 """Descriptor numbers of the marker and of the status pipe, as in the child's config."""
@@ -31,7 +31,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     child.warm_up()
-    memory_limits.tune()
+    process_memory.tune()
     awakened, waker = socket.socketpair()
     for end in (awakened, waker):
         end.setblocking(False)

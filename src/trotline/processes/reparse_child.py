@@ -18,7 +18,7 @@ from trotline.config.spider_loader import load
 from trotline.errors import TrotlineError
 from trotline.model.archive import ArchiveDamage, ArchiveQuery
 from trotline.model.record import Record
-from trotline.processes import memory_limits
+from trotline.processes import process_memory
 from trotline.rules import redaction, row_differences
 from trotline.spider.handler_failed import HandlerFailed
 from trotline.worker.reparse import NotRead, Reparse
@@ -108,10 +108,10 @@ class _Tally:
 
 
 def main() -> int:
-    memory_limits.tune()
+    process_memory.tune()
     for line in sys.stdin.buffer:
         share = msgspec.json.decode(line, type=ReparseShare)
-        memory_limits.cap(share.memory)
+        process_memory.cap(share.memory)
         tally, trouble = _Tally(), ""
         try:
             with Path(share.out).open("wb") as out:

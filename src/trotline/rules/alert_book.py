@@ -92,8 +92,8 @@ def _is_sound(book: AlertBook) -> bool:
     for alert in book.alerts:
         times += [alert.text_at, alert.since, alert.fired_at, alert.ended_at, alert.clear_since, alert.held_until]
         times += [*alert.fires, *(told.at for told in alert.told.values())]
-    for parcel in book.outbox:
-        times += [parcel.made_at, parcel.not_before]
+    for pending in book.outbox:
+        times += [pending.made_at, pending.not_before]
     return all(map(is_moment, times))
 
 
@@ -214,7 +214,7 @@ def _clear_after(alert: Alert, rules: AlertRules) -> Seconds:
 
 def _forget(alerts: Sequence[Alert], book: AlertBook, now: Moment) -> list[Alert]:
     """Without those that ended an hour ago, unless a message about them is under way; of too many, the newest stay."""
-    needed = {number for parcel in book.outbox for number in parcel.alerts}
+    needed = {number for pending in book.outbox for number in pending.alerts}
     active = [alert for alert in alerts if alert.state is not AlertState.RESOLVED]
     ended = [
         alert

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from trotline.model.alert import Alert, AlertBook, AlertMessage, AlertState, Parcel, Severity, Told
+from trotline.model.alert import Alert, AlertBook, AlertMessage, AlertState, PendingMessage, Severity, Told
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
 from trotline.rules.alert_book import HOUR, cut
@@ -21,7 +21,7 @@ LONGEST_WAIT: Seconds = 900.0
 """Also if a receiver asks for more."""
 CLAIM: Seconds = 60.0
 """How long a process has for one delivery."""
-MOST_PARCELS = 15
+MOST_PENDING = 15
 LONGEST_ERROR = 200
 """Bytes."""
 
@@ -45,71 +45,73 @@ def post(
     return book
 
 
-def claim(book: AlertBook, receivers: Sequence[str], now: Moment) -> tuple[AlertBook, Parcel | None]:
+def claim(book: AlertBook, receivers: Sequence[str], now: Moment) -> tuple[AlertBook, PendingMessage | None]:
     """The next message that is due, and the book in which it is ours for a while."""
-    for parcel in book.outbox:
-        if parcel.receiver in receivers and parcel.not_before <= now:
-            return _with(book, _replace(parcel, not_before=now + CLAIM)), parcel
+    for pending in book.outbox:
+        if pending.receiver in receivers and pending.not_before <= now:
+            return _with(book, _replace(pending, not_before=now + CLAIM)), pending
     return book, None
 
 
-def delivered(book: AlertBook, parcel: Parcel) -> AlertBook:
-    return _replace(book, outbox=tuple(one for one in book.outbox if not _is_same(one, parcel)))
+def delivered(book: AlertBook, pending: PendingMessage) -> AlertBook:
+    return _replace(book, outbox=tuple(one for one in book.outbox if not _is_same(one, pending)))
 
 
-def failed(book: AlertBook, parcel: Parcel, error: str, wait: Seconds | None, now: Moment) -> tuple[AlertBook, bool]:
+def failed(
+    book: AlertBook, pending: PendingMessage, error: str, wait: Seconds | None, now: Moment
+) -> tuple[AlertBook, bool]:
     """After a try that failed; was it the last one? `wait`: what the receiver asked for."""
-    tries = parcel.tries + 1
+    tries = pending.tries + 1
     if tries >= TRIES:
-        return delivered(book, parcel), True
+        return delivered(book, pending), True
     pause = min(LONGEST_WAIT, max(FIRST_WAIT * 3 ** (tries - 1), wait or 0.0))
-    again = _replace(parcel, tries=tries, not_before=now + pause, error=cut(error, LONGEST_ERROR))
+    again = _replace(pending, tries=tries, not_before=now + pause, error=cut(error, LONGEST_ERROR))
     return _with(book, again), False
 
 
-def expired(book: AlertBook, now: Moment) -> tuple[AlertBook, list[Parcel]]:
+def expired(book: AlertBook, now: Moment) -> tuple[AlertBook, list[PendingMessage]]:
     """Without messages that no process delivers, as their receiver is not set any more, and without the oldest of too
     many."""
     old = [one for one in book.outbox if now - one.made_at > HOUR]
     rest = [one for one in book.outbox if one not in old]
-    old += rest[: max(0, len(rest) - MOST_PARCELS)]
+    old += rest[: max(0, len(rest) - MOST_PENDING)]
     if not old:
         return book, []
     return _replace(book, outbox=tuple(one for one in book.outbox if one not in old)), old
 
 
 def due(book: AlertBook, receivers: Sequence[str], now: Moment) -> bool:
-    return any(parcel.receiver in receivers and parcel.not_before <= now for parcel in book.outbox)
+    return any(pending.receiver in receivers and pending.not_before <= now for pending in book.outbox)
 
 
 def waits(book: AlertBook, receivers: Sequence[str]) -> bool:
-    return any(parcel.receiver in receivers for parcel in book.outbox)
+    return any(pending.receiver in receivers for pending in book.outbox)
 
 
-def message(book: AlertBook, parcel: Parcel, job: Job, link: str) -> AlertMessage:
+def message(book: AlertBook, pending: PendingMessage, job: Job, link: str) -> AlertMessage:
     """What is sent: the alerts of the book, in the state that the message reports."""
-    alerts = [_reported(alert, parcel) for alert in book.alerts if alert.number in parcel.alerts]
+    alerts = [_reported(alert, pending) for alert in book.alerts if alert.number in pending.alerts]
     rules = {alert.rule for alert in alerts if alert.state is AlertState.FIRING}
     return AlertMessage(
-        id=message_id(job, parcel.number),
-        answers=tuple(message_id(job, number) for number in parcel.answers),
+        id=message_id(job, pending.number),
+        answers=tuple(message_id(job, number) for number in pending.answers),
         job=job.id,
         spider=job.spider,
-        at=parcel.made_at,
+        at=pending.made_at,
         alerts=tuple(alerts),
         more=sum(count for rule, count in book.more.items() if rule in rules),
         link=link,
     )
 
 
-def _reported(alert: Alert, parcel: Parcel) -> Alert:
-    state = parcel.alerts[alert.number]
+def _reported(alert: Alert, pending: PendingMessage) -> Alert:
+    state = pending.alerts[alert.number]
     if state is not AlertState.RESOLVED:
         return _replace(alert, state=state, ended_at=None)
-    told = alert.told.get(parcel.receiver)
-    first = told is not None and told.message == parcel.number
+    told = alert.told.get(pending.receiver)
+    first = told is not None and told.message == pending.number
     text = f"it fired and ended before a message was sent; {alert.text}" if first else alert.text
-    return _replace(alert, state=state, ended_at=alert.ended_at or parcel.made_at, text=text)
+    return _replace(alert, state=state, ended_at=alert.ended_at or pending.made_at, text=text)
 
 
 def message_id(job: Job, number: int) -> str:
@@ -170,19 +172,19 @@ def _posted(book: AlertBook, receiver: str, news: Sequence[Alert], now: Moment) 
             answers.add(first)
         after = Told(alert.state, alert.severity, now, first)
         alerts[alert.number] = _replace(alert, told={**alert.told, receiver: after})
-    parcel = Parcel(
+    pending = PendingMessage(
         number=number,
         receiver=receiver,
         made_at=now,
         alerts={alert.number: alert.state for alert in news},
         answers=tuple(sorted(answers)),
     )
-    return _replace(book, alerts=tuple(alerts.values()), outbox=(*book.outbox, parcel), last_message=number)
+    return _replace(book, alerts=tuple(alerts.values()), outbox=(*book.outbox, pending), last_message=number)
 
 
-def _with(book: AlertBook, parcel: Parcel) -> AlertBook:
-    return _replace(book, outbox=tuple(parcel if _is_same(one, parcel) else one for one in book.outbox))
+def _with(book: AlertBook, pending: PendingMessage) -> AlertBook:
+    return _replace(book, outbox=tuple(pending if _is_same(one, pending) else one for one in book.outbox))
 
 
-def _is_same(one: Parcel, other: Parcel) -> bool:
+def _is_same(one: PendingMessage, other: PendingMessage) -> bool:
     return one.number == other.number

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from trotline.model.merge import Link, MergeRule, Source, Verdict
+from trotline.model.merge import Link, MergeRule, ReviewDecision, Source
 from trotline.rules.merge_keys import PAGE, kind_of_key
 
 _MOST_PAIRS = 50
@@ -24,15 +24,15 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     groups: Mapping[int, Sequence[int]]
     """Exact key -> the sources that share it."""
     links: Iterable[Link]
-    verdicts: Iterable[Verdict]
+    decisions: Iterable[ReviewDecision]
 
 
 def clusters(evidence: Evidence, rule: MergeRule, score: Score) -> list[list[int]]:
     """The sources of each thing, sorted; `score` compares two of them."""
-    sets = _Sets(evidence.sources, [(one.a, one.b) for one in evidence.verdicts if not one.same])
-    for verdict in sorted(one for one in evidence.verdicts if one.same):
-        if verdict.a in evidence.sources and verdict.b in evidence.sources:
-            sets.join(verdict.a, verdict.b)
+    sets = _Sets(evidence.sources, [(one.a, one.b) for one in evidence.decisions if not one.same])
+    for decision in sorted(one for one in evidence.decisions if one.same):
+        if decision.a in evidence.sources and decision.b in evidence.sources:
+            sets.join(decision.a, decision.b)
     for key, members in sorted(evidence.groups.items()):
         if usable(key, [evidence.sources[one] for one in members], rule):
             _join_group(sets, sorted(members))

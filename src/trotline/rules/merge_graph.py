@@ -2,21 +2,21 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from trotline.model.merge import Link, Source, Verdict
+from trotline.model.merge import Link, ReviewDecision, Source
 from trotline.rules.merge_clusters import Evidence
 
 
 class Graph:
-    def __init__(self, sources: Mapping[int, Source], verdicts: Iterable[Verdict]) -> None:
+    def __init__(self, sources: Mapping[int, Source], decisions: Iterable[ReviewDecision]) -> None:
         self.sources = dict(sources)
         self.groups: dict[int, list[int]] = {}
         """Exact key -> sources."""
         self._links: dict[int, set[Link]] = {}
         self._groups_of: dict[int, list[int]] = {}
-        self._verdicts: dict[int, list[Verdict]] = {}
-        for verdict in verdicts:
-            for one in verdict[:2]:
-                self._verdicts.setdefault(one, []).append(verdict)
+        self._decisions: dict[int, list[ReviewDecision]] = {}
+        for decision in decisions:
+            for one in decision[:2]:
+                self._decisions.setdefault(one, []).append(decision)
 
     def add_links(self, links: Iterable[Link]) -> None:
         for link in links:
@@ -59,17 +59,17 @@ class Graph:
             sources={one: self.sources[one] for one in part},
             groups={key: [one for one in self.groups[key] if one in self.sources] for key in keys},
             links={link for one in part for link in self._links.get(one, ())},
-            verdicts={verdict for one in part for verdict in self._verdicts.get(one, ())},
+            decisions={decision for one in part for decision in self._decisions.get(one, ())},
         )
 
     def _connected(self) -> set[int]:
-        return self._links.keys() | self._groups_of.keys() | self._verdicts.keys()
+        return self._links.keys() | self._groups_of.keys() | self._decisions.keys()
 
     def _around(self, one: int) -> Iterator[int]:
         for link in self._links.get(one, ()):
             yield link.b if link.a == one else link.a
         for key in self._groups_of.get(one, ()):
             yield from self.groups[key]
-        for verdict in self._verdicts.get(one, ()):
-            if verdict.same:
-                yield verdict.b if verdict.a == one else verdict.a
+        for decision in self._decisions.get(one, ()):
+            if decision.same:
+                yield decision.b if decision.a == one else decision.a

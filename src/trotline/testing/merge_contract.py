@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from trotline.errors import MergeRaced
-from trotline.model.merge import Link, MergeChange, MergeTotals, Source, Verdict, thing_id
+from trotline.model.merge import Link, MergeChange, MergeTotals, ReviewDecision, Source, thing_id
 from trotline.model.merge import MergeRule as Rule
 from trotline.ports.merge_store import MergeStore
 from trotline.ports.sink import Sink
@@ -63,7 +63,7 @@ class MergeStoreContract:
     async def test_m7_reading_before_the_first_merge_finds_nothing(self, place: MergePlace) -> None:
         await place.sink.write([product("T1")])
 
-        assert not await place.store.verdicts()
+        assert not await place.store.decisions()
         assert not await place.store.review(10)
         assert not await place.store.gone(10)
         assert MergeTotals() == await place.store.totals()
@@ -197,15 +197,15 @@ class MergeStoreContract:
         [a, b, c] = await self._three(place)
         low, high = sorted((a.id, b.id))
 
-        await place.store.decide([Verdict(low, high, False)])
-        await place.store.decide([Verdict(low, high, True)])
+        await place.store.decide([ReviewDecision(low, high, False)])
+        await place.store.decide([ReviewDecision(low, high, True)])
 
-        assert [Verdict(low, high, True)] == await place.store.verdicts()
+        assert [ReviewDecision(low, high, True)] == await place.store.decisions()
         changed = await place.store.changed(RULE, (), BEGIN, 10)
         assert {a.id, b.id} == {source.id for source in changed}
         await place.forget(*a[1:4])
         await place.store.apply(change(await place.store.version(), [], gone=(a.id,)))
-        assert [Verdict(low, high, True)] == await place.store.verdicts()
+        assert [ReviewDecision(low, high, True)] == await place.store.decisions()
         assert c.id not in {source.id for source in changed}
         await self._close(place)
 
@@ -216,7 +216,7 @@ class MergeStoreContract:
         await place.store.apply(change(await place.store.version(), again, links=links))
 
         before = await place.store.review(10)
-        await place.store.decide([Verdict(links[0].a, links[0].b, False)])
+        await place.store.decide([ReviewDecision(links[0].a, links[0].b, False)])
         after = await place.store.review(10)
 
         await place.store.finish()

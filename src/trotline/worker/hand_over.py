@@ -6,7 +6,7 @@ from trotline.frontier.gate_result import GateResult
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.spider.handoffs import Handoff
-from trotline.worker import new_tasks
+from trotline.worker import storable_tasks
 from trotline.worker.parts import Others
 
 
@@ -24,7 +24,7 @@ def hand_over(
             continue
         through = others.gate(own[0].spider).seeds(drafts, now)
         if through.tasks:
-            found[name] = new_tasks.checked(through.tasks, len(through.tasks))
+            found[name] = storable_tasks.checked(through.tasks, len(through.tasks))
         for why, count in through.refused.items():
             links.refuse(f"for spider {name}: {why}", count, through.examples.get(why, ""))
     return found

@@ -24,7 +24,7 @@ from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.retry_page import Retry
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker import new_tasks
+from trotline.worker import storable_tasks
 from trotline.worker.async_handlers import in_time
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import HANDLER, FinishedVisit, failed_visit
@@ -88,12 +88,12 @@ class PageReading:
         try:
             with self.marked(lease):
                 links = self._filter(lease, page, got)
-            links.tasks = new_tasks.checked(links.tasks, len(got.tasks))
+            links.tasks = storable_tasks.checked(links.tasks, len(got.tasks))
             handoffs = hand_over(self._parts.others, got.handoffs, links, lease.leased_at)
             if not account and session_pinning.opened_by(lease.task, answer):
                 links.tasks = [session_pinning.continued(task, lease.task, self._sessions.home) for task in links.tasks]
         except Exception as error:
-            if not (odd := new_tasks.invalid_value(got, error)):
+            if not (odd := storable_tasks.invalid_value(got, error)):
                 raise
             return self.failed(lease, HandlerFailed.of(odd, route.handler), feedback)
         return FinishedVisit(

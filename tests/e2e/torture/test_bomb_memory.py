@@ -15,7 +15,7 @@ import asyncio, re, sys
 from pathlib import Path
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.processes import memory_limits
+from trotline.processes import process_memory
 from trotline.model.answer import Answer
 from trotline.model.limits import Limits
 from trotline.model.task import Task
@@ -48,7 +48,7 @@ async def main(origin, paths):
     print(alone, kib("VmHWM") - base)
 
 
-memory_limits.tune()
+process_memory.tune()
 asyncio.run(main(sys.argv[1], sys.argv[2:]))
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trotline.config.pool_members import of_gateway
-from trotline.config.pool_table import HOLD, KEYS, Kind, read
+from trotline.config.pool_table import HOLD, KEYS, PoolKind, read
 from trotline.errors import SettingsError
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode
 from trotline.model.proxy_pool import PoolRules
@@ -30,7 +30,7 @@ def test_defaults_of_a_list() -> None:
     table = read("proxies.toml", "home", LIST)
     assert table.rules == PoolRules(rest=1800.0, longest_rest=86400.0, hold=1)
     assert (table.info.kind, table.info.region, table.weight, table.mode) == (
-        Kind.DATACENTER,
+        PoolKind.DATACENTER,
         "",
         1.0,
         ProxyMode.ADDRESS,
@@ -51,7 +51,7 @@ def test_every_key_of_a_list_has_its_effect() -> None:
     assert table.rules == PoolRules(
         rest=600.0, longest_rest=7200.0, hold=7, interval=2.0, member_interval=0.1, member_concurrency=3
     )
-    assert (table.info.kind, table.info.provider, table.info.region) == (Kind.ISP, "Example Net", "eu")
+    assert (table.info.kind, table.info.provider, table.info.region) == (PoolKind.ISP, "Example Net", "eu")
     assert (table.info.cost_per_gb, table.info.cost_per_request, table.weight) == (4.0, 0.001, 0.5)
     assert (table.login.user, table.login.password, table.mode) == ("anna", "s3cret-77", ProxyMode.NAME)
     assert table.has_logins
@@ -63,7 +63,7 @@ def test_every_key_of_a_list_has_its_effect() -> None:
 )
 def test_the_kind_decides_how_long_a_member_is_held(kind: str, hold: int) -> None:
     assert read("proxies.toml", "home", LIST | {"kind": kind}).rules.hold == hold
-    assert set(HOLD) == set(Kind)
+    assert set(HOLD) == set(PoolKind)
 
 
 def test_logins_by_reference_are_not_logins_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_gateway_has_slots_and_a_login_with_places() -> None:
     table = read("proxies.toml", "home", GATE | {"slots": 3, "country": "us", "minutes": 30, "timeout": "90s"})
     assert table.gateway is not None
     assert (table.gateway.slots, table.gateway.country, table.gateway.minutes) == (3, "us", 30)
-    assert table.info.kind is Kind.GATEWAY
+    assert table.info.kind is PoolKind.GATEWAY
     assert isinstance(table.gateway.way, Proxy)
     assert not table.gateway.way.one_request_per_tunnel
     assert table.gateway.way.total == 90.0

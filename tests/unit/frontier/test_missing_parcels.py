@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.frontier.memory_broker import MemoryBroker
 from trotline.frontier import missing_parcels
-from trotline.frontier.broker_silence import BrokerSilence
+from trotline.frontier.known_broker_outage import KnownBrokerOutage
 from trotline.frontier.missing_parcels import MissingParcels
 from trotline.ports.broker_books import ShelfView, Shelves
 
@@ -128,14 +128,14 @@ async def test_a_broker_that_does_not_answer_delays_the_views_of_all_its_jobs_on
             await asyncio.Event().wait()
             return {}
 
-    silence = BrokerSilence()
-    first, *others = (MissingParcels(CountingBooks(a=1), Silent(), silence) for _ in range(30))  # type: ignore[arg-type]
+    outage = KnownBrokerOutage()
+    first, *others = (MissingParcels(CountingBooks(a=1), Silent(), outage) for _ in range(30))  # type: ignore[arg-type]
     said = (await first.look()).unreachable
     monkeypatch.setattr(missing_parcels, "PATIENCE", 60.0)
     async with asyncio.timeout(5):
         assert {(await each.look()).unreachable for each in others} == {said} != {""}
         assert Silent.asked == 1
-        silence.found(said, 0.0)
+        outage.found(said, 0.0)
         again = asyncio.create_task(others[0].look())
         while Silent.asked < 2:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.alert import Alert, AlertBook, AlertState, Parcel, Severity, Told
+from trotline.model.alert import Alert, AlertBook, AlertState, PendingMessage, Severity, Told
 from trotline.model.note import LARGEST_NOTE
 from trotline.rules import alert_book
 from trotline.rules.alert_book import MOST_ALERTS, MOST_OBJECTS, step
-from trotline.rules.alert_outbox import MOST_PARCELS
+from trotline.rules.alert_outbox import MOST_PENDING
 from trotline.rules.alerts import AlertRules, Finding, Level
 
 RULES = AlertRules()
@@ -210,7 +210,7 @@ def test_the_largest_book_fits_into_a_note() -> None:
     assert len(alerts) == MOST_ALERTS
     numbers = {alert.number: AlertState.RESOLVED for alert in alerts}
     outbox = tuple(
-        Parcel(
+        PendingMessage(
             number=10**9,
             receiver="r" * 24,
             made_at=2e9,
@@ -219,7 +219,7 @@ def test_the_largest_book_fits_into_a_note() -> None:
             tries=4,
             error="e" * 200,
         )
-        for _ in range(MOST_PARCELS)
+        for _ in range(MOST_PENDING)
     )
     book = msgspec.structs.replace(play.book, alerts=alerts, outbox=outbox)
     data = alert_book.encode(book)

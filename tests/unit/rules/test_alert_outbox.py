@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.alert import AlertBook, AlertMessage, AlertState, Parcel, Severity
+from trotline.model.alert import AlertBook, AlertMessage, AlertState, PendingMessage, Severity
 from trotline.model.job import Job
 from trotline.rules import alert_outbox, alert_texts
 from trotline.rules.alert_book import step
-from trotline.rules.alert_outbox import CLAIM, MOST_PARCELS, TRIES
+from trotline.rules.alert_outbox import CLAIM, MOST_PENDING, TRIES
 from trotline.rules.alerts import AlertRules, Finding
 
 RULES = AlertRules()
@@ -31,11 +31,11 @@ class Play:
 
     def take(self, receiver: str = "ops") -> AlertMessage | None:
         """Deliver the next message."""
-        self.book, parcel = alert_outbox.claim(self.book, [receiver], self.now)
-        if parcel is None:
+        self.book, pending = alert_outbox.claim(self.book, [receiver], self.now)
+        if pending is None:
             return None
-        message = alert_outbox.message(self.book, parcel, JOB, "https://dash.example/jobs/shop-3")
-        self.book = alert_outbox.delivered(self.book, parcel)
+        message = alert_outbox.message(self.book, pending, JOB, "https://dash.example/jobs/shop-3")
+        self.book = alert_outbox.delivered(self.book, pending)
         return message
 
     def states(self, receiver: str = "ops") -> list[str]:
@@ -159,9 +159,9 @@ def test_a_flapping_alert_says_so() -> None:
     assert "it comes and goes: its changes are not reported until 2023-11-14 23:24:30 UTC" in alert_texts.body(message)
 
 
-def parcel_of(play: Play) -> Parcel:
-    [parcel] = play.book.outbox
-    return parcel
+def pending_of(play: Play) -> PendingMessage:
+    [pending] = play.book.outbox
+    return pending
 
 
 def test_a_message_that_is_claimed_is_not_given_to_another_process_for_a_minute() -> None:
@@ -181,12 +181,12 @@ def test_a_message_is_tried_five_times_with_growing_pauses() -> None:
     play.after(0, BAD, flush=True)
     pauses = []
     for number in range(TRIES):
-        play.book, parcel = alert_outbox.claim(play.book, ["ops"], play.now)
-        assert parcel is not None
-        play.book, last = alert_outbox.failed(play.book, parcel, "it answered 500", None, play.now)
+        play.book, pending = alert_outbox.claim(play.book, ["ops"], play.now)
+        assert pending is not None
+        play.book, last = alert_outbox.failed(play.book, pending, "it answered 500", None, play.now)
         assert last is (number == TRIES - 1)
         if not last:
-            pauses.append(parcel_of(play).not_before - play.now)
+            pauses.append(pending_of(play).not_before - play.now)
             play.now += pauses[-1]
     assert pauses == [10.0, 30.0, 90.0, 270.0]
     assert play.book.outbox == ()
@@ -196,7 +196,7 @@ def test_a_receiver_that_asks_for_time_gets_it_within_limits() -> None:
     for asked, given in ((120.0, 120.0), (1e9, 900.0), (0.0, 10.0)):
         play = Play()
         play.after(0, BAD, flush=True)
-        book, _ = alert_outbox.failed(play.book, parcel_of(play), "429", asked, play.now)
+        book, _ = alert_outbox.failed(play.book, pending_of(play), "429", asked, play.now)
         assert book.outbox[0].not_before == play.now + given
 
 
@@ -205,16 +205,16 @@ def test_a_message_that_nobody_delivers_is_dropped_after_an_hour() -> None:
     play.after(0, BAD, flush=True)
     assert alert_outbox.expired(play.book, play.now + 3599) == (play.book, [])
     book, dropped = alert_outbox.expired(play.book, play.now + 3601)
-    assert (book.outbox, [parcel.receiver for parcel in dropped]) == ((), ["ops"])
+    assert (book.outbox, [pending.receiver for pending in dropped]) == ((), ["ops"])
 
 
 def test_of_too_many_messages_the_oldest_are_dropped() -> None:
     many = tuple(
-        Parcel(number=number, receiver="ops", made_at=10.0, alerts={}) for number in range(1, MOST_PARCELS + 4)
+        PendingMessage(number=number, receiver="ops", made_at=10.0, alerts={}) for number in range(1, MOST_PENDING + 4)
     )
     book, dropped = alert_outbox.expired(AlertBook(outbox=many), 20.0)
-    assert [parcel.number for parcel in dropped] == [1, 2, 3]
-    assert len(book.outbox) == MOST_PARCELS
+    assert [pending.number for pending in dropped] == [1, 2, 3]
+    assert len(book.outbox) == MOST_PENDING
 
 
 def test_what_is_left_out_is_counted_in_the_message() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.merge import Link, MergeRule, Source, Verdict
+from trotline.model.merge import Link, MergeRule, ReviewDecision, Source
 from trotline.rules.merge_clusters import Evidence, clusters, usable
 from trotline.rules.merge_keys import EXACT, PAGE
 
@@ -21,9 +21,9 @@ def source(number: int, site: str = "", url: str = "") -> Source:
     )
 
 
-def divided(sources, *, groups=None, links=(), verdicts=(), score=lambda a, b: 1.0, rule=RULE):
+def divided(sources, *, groups=None, links=(), decisions=(), score=lambda a, b: 1.0, rule=RULE):
     known = {one.id: one for one in sources}
-    return clusters(Evidence(sources=known, groups=groups or {}, links=links, verdicts=verdicts), rule, score)
+    return clusters(Evidence(sources=known, groups=groups or {}, links=links, decisions=decisions), rule, score)
 
 
 def test_sources_that_share_a_key_are_one_thing():
@@ -49,11 +49,11 @@ def test_a_chain_of_similar_texts_does_not_join_clearly_different_ends():
 
 def test_what_people_called_different_is_never_one_thing():
     sources = [source(1), source(2), source(3)]
-    assert [[1, 3], [2]] == divided(sources, groups={KEY: [1, 2, 3]}, verdicts=[Verdict(1, 2, False)])
+    assert [[1, 3], [2]] == divided(sources, groups={KEY: [1, 2, 3]}, decisions=[ReviewDecision(1, 2, False)])
 
 
 def test_what_people_called_the_same_is_one_thing_even_of_one_site():
-    assert [[1, 2]] == divided([source(1, "a"), source(2, "a")], verdicts=[Verdict(1, 2, True)])
+    assert [[1, 2]] == divided([source(1, "a"), source(2, "a")], decisions=[ReviewDecision(1, 2, True)])
 
 
 def test_the_url_of_a_page_with_several_records_identifies_none_of_them():
@@ -79,31 +79,33 @@ def worlds(draw):
         Link(*two, draw(st.sampled_from([0.75, 0.8, 0.9, 1.0])))
         for two in draw(st.lists(pair, unique=True, max_size=12))
     ]
-    verdicts = [Verdict(*two, draw(st.booleans())) for two in draw(st.lists(pair, unique=True, max_size=4))]
+    decisions = [ReviewDecision(*two, draw(st.booleans())) for two in draw(st.lists(pair, unique=True, max_size=4))]
     groups = {key: draw(st.lists(st.sampled_from(ids), unique=True, max_size=5)) for key in (KEY, OTHER)}
-    return sources, groups, links, verdicts
+    return sources, groups, links, decisions
 
 
 @given(worlds(), st.integers())
 def test_the_result_is_the_same_in_any_order(world, seed):
-    sources, groups, links, verdicts = world
-    expected = divided(sources, groups=groups, links=links, verdicts=verdicts)
+    sources, groups, links, decisions = world
+    expected = divided(sources, groups=groups, links=links, decisions=decisions)
     mixed = random.Random(seed)
-    for some in (sources, links, verdicts, *groups.values()):
+    for some in (sources, links, decisions, *groups.values()):
         mixed.shuffle(some)
-    assert expected == divided(sources, groups=dict(reversed(groups.items())), links=links, verdicts=verdicts)
+    assert expected == divided(sources, groups=dict(reversed(groups.items())), links=links, decisions=decisions)
     assert sorted(one.id for one in sources) == sorted(one for part in expected for one in part)
 
 
 @given(worlds())
 def test_un_merging_holds_for_every_pair_that_people_called_different(world):
-    sources, groups, links, verdicts = world
+    sources, groups, links, decisions = world
     thing_of = {
-        one: n for n, part in enumerate(divided(sources, groups=groups, links=links, verdicts=verdicts)) for one in part
+        one: n
+        for n, part in enumerate(divided(sources, groups=groups, links=links, decisions=decisions))
+        for one in part
     }
-    assert all(thing_of[one.a] != thing_of[one.b] for one in verdicts if not one.same)
+    assert all(thing_of[one.a] != thing_of[one.b] for one in decisions if not one.same)
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_verdict_about_a_source_that_is_not_here_is_harmless(same):
-    assert [[1]] == divided([source(1)], verdicts=[Verdict(1, 99, same)])
+def test_a_decision_about_a_source_that_is_not_here_is_harmless(same):
+    assert [[1]] == divided([source(1)], decisions=[ReviewDecision(1, 99, same)])

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from trotline.adapters.file_presence import plain_errors
+from trotline.adapters.sink_file_errors import plain_errors
 from trotline.errors import SinkFileFails
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from trotline.adapters.files.spool import Spool
+from trotline.adapters.files.part_file import PartFile
 from trotline.model.stored_file import Files, StoredFile
 
 
@@ -20,7 +20,7 @@ class FolderStore:
         self._folder.mkdir(parents=True, exist_ok=True)
         if not self._is_tidy:
             self._is_tidy = True
-            Spool.tidy(self._folder)
+            PartFile.tidy(self._folder)
         return FolderWriter(self._folder, self._files)
 
 
@@ -29,10 +29,10 @@ class FolderWriter:
 
     def __init__(self, folder: Path, files: Files) -> None:
         self._folder = folder
-        self._spool = Spool(folder, files)
+        self._part = PartFile(folder, files)
 
     def write(self, chunk: bytes) -> None:
-        self._spool.write(chunk)
+        self._part.write(chunk)
 
     async def keep(self, content_type: str) -> StoredFile:
         try:
@@ -41,15 +41,15 @@ class FolderWriter:
             self.drop()
 
     def drop(self) -> None:
-        self._spool.drop()
+        self._part.drop()
 
     def _keep(self, content_type: str) -> StoredFile:
-        stored = self._spool.complete(content_type)
+        stored = self._part.complete(content_type)
         target = self._folder / stored.path
         if not target.is_file():
-            self._spool.sync()
+            self._part.sync()
             target.parent.mkdir(exist_ok=True)
-            self._spool.part.replace(target)
+            self._part.part.replace(target)
             _sync(target.parent)
         return stored
 

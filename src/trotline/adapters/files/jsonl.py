@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from trotline.adapters.file_presence import rows_gone
+from trotline.adapters.deleted_or_replaced import rows_gone
 from trotline.adapters.files.export import line_of
 from trotline.adapters.files.file_paths import Place, sync_folder, write_durably
 from trotline.adapters.files.sqlite_sidecar import Sidecar, groups

@@ -41,7 +41,7 @@ from trotline.model.task import Task
 from trotline.ports.file_store import FileStore
 from trotline.rules import captive_pages, content_codings, content_types
 from trotline.rules.captive_runs import HOSTS, CaptiveRun, patience
-from trotline.rules.proxy_errors import provider_error
+from trotline.rules.provider_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of
 

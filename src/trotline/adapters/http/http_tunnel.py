@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from trotline.adapters.http.proxy_stream import ProxyStream, Refused
 from trotline.model.answer import FailureKind
-from trotline.rules.proxy_errors import provider_error
+from trotline.rules.provider_errors import provider_error
 
 _LONGEST_REPLY = 16 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: [^\r\n]*)?\r\n")

@@ -8,7 +8,7 @@ from trotline.adapters.postgres.errors import is_of_a_row
 from trotline.adapters.postgres.frontier import frontier_url, settle_leases
 from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.adapters.postgres.frontier.transaction import Turn
-from trotline.adapters.postgres.sink import Parcel, PostgresSink
+from trotline.adapters.postgres.sink import PostgresSink, PreparedBatch
 from trotline.adapters.postgres.sink_url import parse
 from trotline.errors import SettingsError, SinkRejects, TrotlineError
 from trotline.model.lease import Settled
@@ -37,29 +37,29 @@ class PostgresJointCommit:
         self._sink = sink
 
     async def settle(self, worker: str, pages: Sequence[Page]) -> list[Settled]:
-        parcel = await self._sink.prepared(
+        prepared = await self._sink.prepared(
             [record for page in pages for record in page.records], [visit for page in pages for visit in page.visits]
         )
         try:
-            return await self._settle(worker, pages, parcel)
+            return await self._settle(worker, pages, prepared)
         except _BadRow:
             # The server does not say which: found out in a transaction of its own, which is rolled back.
-            if refused := await self._sink.refused(parcel):
+            if refused := await self._sink.refused(prepared):
                 raise SinkRejects(refused) from None
-            return await self._settle(worker, pages, await self._sink.with_good_lines(parcel))
+            return await self._settle(worker, pages, await self._sink.with_good_lines(prepared))
 
-    async def _settle(self, worker: str, pages: Sequence[Page], parcel: Parcel) -> list[Settled]:
+    async def _settle(self, worker: str, pages: Sequence[Page], prepared: PreparedBatch) -> list[Settled]:
         async def step(turn: Turn) -> list[Settled]:
             answers = await settle_leases.settle(turn, worker, [page.settlement for page in pages], self._store.chance)
-            await self._put(turn, self._of_live(pages, answers, parcel))
+            await self._put(turn, self._of_live(pages, answers, prepared))
             return answers
 
         return await self._store.change(step, timed=False)
 
-    def _of_live(self, pages: Sequence[Page], answers: Sequence[Settled], parcel: Parcel) -> Parcel:
+    def _of_live(self, pages: Sequence[Page], answers: Sequence[Settled], prepared: PreparedBatch) -> PreparedBatch:
         """Without what belongs to stale leases (J2)."""
         if Settled.STALE not in answers:
-            return parcel
+            return prepared
         records, tokens, start = set[int](), set[int](), 0
         for page, answer in zip(pages, answers, strict=True):
             if answer is Settled.OK:
@@ -67,11 +67,11 @@ class PostgresJointCommit:
                 tokens.add(page.settlement.lease.token)
             start += len(page.records)
         visits = {visit.token for page in pages if page.settlement.lease.token in tokens for visit in page.visits}
-        return self._sink.part_of(parcel, records, visits)
+        return self._sink.part_of(prepared, records, visits)
 
-    async def _put(self, turn: Turn, parcel: Parcel) -> None:
+    async def _put(self, turn: Turn, prepared: PreparedBatch) -> None:
         try:
-            await self._sink.put_with(turn.db, parcel)
+            await self._sink.put_with(turn.db, prepared)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_of_a_row(error):
                 raise

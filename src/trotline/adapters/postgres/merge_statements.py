@@ -27,7 +27,7 @@ LINKS = """
     SELECT a, b, score FROM {s}.merge_links WHERE a = ANY ($1::bigint[])
     UNION SELECT a, b, score FROM {s}.merge_links WHERE b = ANY ($1::bigint[])
 """
-VERDICTS = "SELECT a, b, same FROM {s}.merge_verdicts"
+DECISIONS = "SELECT a, b, same FROM {s}.merge_verdicts"
 NEXT_VERSION = """
     UPDATE {s}.merge_state SET version = version + 1, rule = coalesce($2::bigint, rule)
     WHERE version = coalesce($1::bigint, version) RETURNING version
@@ -64,7 +64,7 @@ PUT_ALONE = """
     SELECT m.thing, kind, r.data, '{}', 1, ARRAY[site], r.first_seen_at, r.seen_at
     FROM {s}.merge_sources AS m JOIN {s}.records AS r USING (site, kind, key) WHERE m.id = ANY ($1::bigint[])
 """
-PUT_VERDICTS = """
+PUT_DECISIONS = """
     INSERT INTO {s}.merge_verdicts (a, b, same) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::boolean[])
     ON CONFLICT (a, b) DO UPDATE SET same = excluded.same, decided_at = now()
 """

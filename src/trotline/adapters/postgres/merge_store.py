@@ -17,11 +17,11 @@ from trotline.model.merge import (
     MergeChange,
     MergeTotals,
     Review,
+    ReviewDecision,
     Source,
     SourceView,
     Thing,
     ThingView,
-    Verdict,
     source_id,
     thing_id,
 )
@@ -74,8 +74,8 @@ class PostgresMergeStore:
     async def links(self, ids: Collection[int]) -> list[Link]:
         return [Link(*row) for row in await self._fetch(sql.LINKS, list(ids))]
 
-    async def verdicts(self) -> list[Verdict]:
-        return [Verdict(*row) for row in await self._fetch(sql.VERDICTS)]
+    async def decisions(self) -> list[ReviewDecision]:
+        return [ReviewDecision(*row) for row in await self._fetch(sql.DECISIONS)]
 
     async def apply(self, change: MergeChange) -> None:
         with plain_errors(self._address, "merge the rows of"):
@@ -84,14 +84,14 @@ class PostgresMergeStore:
                     raise MergeRaced("another merge has changed the things meanwhile", hint="It is computed again.")
                 await self._apply(connection, change)
 
-    async def decide(self, verdicts: Sequence[Verdict]) -> None:
-        if not verdicts:
+    async def decide(self, decisions: Sequence[ReviewDecision]) -> None:
+        if not decisions:
             return
-        concerned = sorted({one for verdict in verdicts for one in verdict[:2]})
+        concerned = sorted({one for decision in decisions for one in decision[:2]})
         with plain_errors(self._address, "merge the rows of"):
             async with self._connections.transaction() as connection:
                 await connection.fetchval(self._of(sql.NEXT_VERSION), None, None)
-                await connection.execute(self._of(sql.PUT_VERDICTS), *zip(*sorted(set(verdicts)), strict=True))
+                await connection.execute(self._of(sql.PUT_DECISIONS), *zip(*sorted(set(decisions)), strict=True))
                 await connection.execute(self._of(sql.TOUCH), concerned)
 
     async def thing(self, name: str) -> ThingView | None:

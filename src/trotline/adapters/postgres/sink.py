@@ -42,7 +42,7 @@ _COUNT_WITHIN: Seconds = 20.0
 _COUNTS_KEPT: Seconds = 90 * 86400.0
 
 
-class Parcel(NamedTuple):
+class PreparedBatch(NamedTuple):
     """A batch as it is stored."""
 
     rows: list[Placed]
@@ -87,12 +87,12 @@ class PostgresSink:
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         """In one transaction. `SinkRejects` names records that can never be stored: nothing was stored, and the others
         can be."""
-        parcel = await self.prepared(batch, visits)
-        if parcel.rows or parcel.lines:
+        prepared = await self.prepared(batch, visits)
+        if prepared.rows or prepared.lines:
             with plain_errors(self.address, used=self._ready):
-                await self._store(parcel)
+                await self._store(prepared)
 
-    async def prepared(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> Parcel:
+    async def prepared(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> PreparedBatch:
         """The batch as it is stored; its tables and partitions exist. Raises `SinkRejects`, see `write`."""
         rows, rejected = placed(batch)
         if rejected:
@@ -103,7 +103,7 @@ class PostgresSink:
                 await self._prepare()
                 await self._fields.remember(batch)
                 await self._partitions.cover(line[_LEASED_AT] for line in lines)
-        return Parcel(rows, lines, self._job or (visits[0].job if visits else ""), len(batch))
+        return PreparedBatch(rows, lines, self._job or (visits[0].job if visits else ""), len(batch))
 
     async def count(self, *, rows: bool = True) -> Stored:
         with plain_errors(self.address, "count rows in"):
@@ -189,50 +189,50 @@ class PostgresSink:
         except asyncpg.QueryCanceledError:
             return None
 
-    async def _store(self, parcel: Parcel) -> None:
+    async def _store(self, prepared: PreparedBatch) -> None:
         try:
-            await self._put(parcel)
+            await self._put(prepared)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_of_a_row(error):
                 raise
         else:
             return
-        if refused := await self.refused(parcel):
+        if refused := await self.refused(prepared):
             raise SinkRejects(refused)
-        await self._put(await self.with_good_lines(parcel))
+        await self._put(await self.with_good_lines(prepared))
 
-    async def _put(self, parcel: Parcel) -> None:
+    async def _put(self, prepared: PreparedBatch) -> None:
         """One transaction for the whole batch."""
-        statements = len(pieces(parcel.rows)) + bool(parcel.lines)
+        statements = len(pieces(prepared.rows)) + bool(prepared.lines)
         async with self._connections.transaction(statements=statements) as connection:
-            await self.put_with(connection, parcel)
+            await self.put_with(connection, prepared)
 
-    async def put_with(self, connection: Connection, parcel: Parcel) -> None:
+    async def put_with(self, connection: Connection, prepared: PreparedBatch) -> None:
         """In the transaction of a connection."""
-        given = self._given(parcel)
-        repeats = parcel.records - len(parcel.rows)
-        for part in pieces(parcel.rows):
+        given = self._given(prepared)
+        repeats = prepared.records - len(prepared.rows)
+        for part in pieces(prepared.rows):
             await connection.execute(self._upsert, *columns_of_rows(part), *given, len(part) + repeats)
             repeats = 0
-        if parcel.lines:
-            await connection.execute(self._log, *zip(*parcel.lines, strict=True))
+        if prepared.lines:
+            await connection.execute(self._log, *zip(*prepared.lines, strict=True))
 
-    def _given(self, parcel: Parcel) -> tuple[Any, ...]:
-        return (parcel.job, self.address.freshness, self._started_at, self._writer)
+    def _given(self, prepared: PreparedBatch) -> tuple[Any, ...]:
+        return (prepared.job, self.address.freshness, self._started_at, self._writer)
 
-    def part_of(self, parcel: Parcel, records: Collection[int], tokens: Collection[int]) -> Parcel:
+    def part_of(self, prepared: PreparedBatch, records: Collection[int], tokens: Collection[int]) -> PreparedBatch:
         """Only records at these positions of the batch, and visits with these tokens."""
-        rows = [row for row in parcel.rows if row.position in records]
-        lines = [line for line in parcel.lines if line[_TOKEN] in tokens]
-        return Parcel(rows, lines, parcel.job, len(records))
+        rows = [row for row in prepared.rows if row.position in records]
+        lines = [line for line in prepared.lines if line[_TOKEN] in tokens]
+        return PreparedBatch(rows, lines, prepared.job, len(records))
 
-    async def with_good_lines(self, parcel: Parcel) -> Parcel:
-        return parcel._replace(lines=await self._good_lines(parcel.lines))
+    async def with_good_lines(self, prepared: PreparedBatch) -> PreparedBatch:
+        return prepared._replace(lines=await self._good_lines(prepared.lines))
 
-    async def refused(self, parcel: Parcel) -> dict[int, str]:
+    async def refused(self, prepared: PreparedBatch) -> dict[int, str]:
         """The rows that can never be stored: positions of their records in the batch, and the reasons."""
-        parts = pieces(parcel.rows)
-        others = (*self._given(parcel), parcel.records)
+        parts = pieces(prepared.rows)
+        others = (*self._given(prepared), prepared.records)
         faults = await find_faults(self._connections, self._upsert, [columns_of_rows(part) for part in parts], others)
         return {
             part[place].position: why for part, found in zip(parts, faults, strict=True) for place, why in found.items()

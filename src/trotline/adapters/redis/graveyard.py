@@ -65,7 +65,7 @@ class Graveyard:
         for place, shard in enumerate(self._shards):
             risen += await revival.revive(shard)
             if not ids or any(name.startswith("r") for name in ids):
-                risen += await _revisit(shard, why, set(ids), place, len(self._shards))
+                risen += await _revisit_rejects(shard, why, set(ids), place, len(self._shards))
         return risen
 
 
@@ -130,7 +130,7 @@ async def _entries(shard: Shard, start: int = 0) -> AsyncIterator[tuple[int, byt
         start += len(rows)
 
 
-async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: int) -> int:
+async def _revisit_rejects(shard: Shard, why: str, ids: set[str], place: int, shards: int) -> int:
     """Queue the pages of the selected rejected records again, and delete all their rejected records."""
     pages: dict[bytes, list[tuple[bytes, str]]] = {}
     chosen: set[bytes] = set()
@@ -147,7 +147,7 @@ async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: in
         records.append((*last, await _level(shard, page)))
     risen = 0
     for start in range(0, len(records), _AT_ONCE):
-        risen += await shard.revisit(records[start : start + _AT_ONCE])
+        risen += await shard.revisit_rejects(records[start : start + _AT_ONCE])
     return risen
 
 

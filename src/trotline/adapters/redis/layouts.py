@@ -149,7 +149,7 @@ class RejectedRow(NamedTuple):
 
 
 class RevisitRow(NamedTuple):
-    """A record that is deleted because its page is visited again (revisit.lua); flat."""
+    """A record that is deleted because its page is visited again (revisit_rejects.lua); flat."""
 
     entry: Any
     """Its entry in the list of rejects."""

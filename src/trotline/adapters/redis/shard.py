@@ -331,11 +331,11 @@ class Shard:
             count += some
         return count
 
-    async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
+    async def revisit_rejects(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
         """Delete these rejected records (entry, reason, level of the page), and queue pages with a level."""
         rows = [RevisitRow(raw(entry), why, False if level is None else level) for entry, why, level in records]
         flat = encode([part for row in rows for part in row])
-        return int(await self.server.run(script("revisit"), self.key, flat))
+        return int(await self.server.run(script("revisit_rejects"), self.key, flat))
 
 
 def _mark(task: Task) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from trotline.adapters.files.spool import Spool
+from trotline.adapters.files.part_file import PartFile
 from trotline.adapters.s3.address import Address
 from trotline.adapters.s3.store import S3Objects
 from trotline.errors import ArchiveUnreachable
@@ -27,7 +27,7 @@ class S3Files:
         folder = Path(tempfile.gettempdir())
         if not self._is_tidy:
             self._is_tidy = True
-            Spool.tidy(folder)
+            PartFile.tidy(folder)
         return S3Writer(self._objects, folder, self._files)
 
 
@@ -36,27 +36,27 @@ class S3Writer:
 
     def __init__(self, objects: S3Objects, folder: Path, files: Files) -> None:
         self._objects = objects
-        self._spool = Spool(folder, files)
+        self._part = PartFile(folder, files)
 
     def write(self, chunk: bytes) -> None:
-        self._spool.write(chunk)
+        self._part.write(chunk)
 
     async def keep(self, content_type: str) -> StoredFile:
         try:
-            stored = await asyncio.to_thread(self._spool.complete, content_type)
+            stored = await asyncio.to_thread(self._part.complete, content_type)
             await self._upload(stored)
             return stored
         finally:
             self.drop()
 
     def drop(self) -> None:
-        self._spool.drop()
+        self._part.drop()
 
     async def _upload(self, stored: StoredFile) -> None:
         try:
             # The same content may be there: its name says so.
             if await self._objects.size_of(stored.path) != stored.size:
-                await self._objects.put_file(stored.path, self._spool.part)
+                await self._objects.put_file(stored.path, self._part.part)
         except (ArchiveUnreachable, KeyError) as error:
             what = error.what if isinstance(error, ArchiveUnreachable) else "there is no such bucket"
             raise OSError(what) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from trotline.adapters import host_process
-from trotline.adapters.file_presence import Presence, frontier_gone
+from trotline.adapters.deleted_or_replaced import Presence, frontier_gone
 from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import FrontierError, FrontierFileFails, FrontierTooNew

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.file_presence import plain_errors
+from trotline.adapters.sink_file_errors import plain_errors
 from trotline.adapters.sqlite import merge_tables, merge_writes
 from trotline.adapters.sqlite.merge_writes import GIVEN, listed
 from trotline.adapters.sqlite.sink_file import connect, prepare
@@ -19,10 +19,10 @@ from trotline.model.merge import (
     MergeChange,
     MergeTotals,
     Review,
+    ReviewDecision,
     Source,
     SourceView,
     ThingView,
-    Verdict,
     first_of,
     source_id,
     thing_id,
@@ -122,11 +122,13 @@ class SqliteMergeStore:
             )
             return [Link(*row) for row in found]
 
-    async def verdicts(self) -> list[Verdict]:
+    async def decisions(self) -> list[ReviewDecision]:
         with self._reading() as db:
             if not self._ready:
                 return []
-            return [Verdict(a, b, bool(same)) for a, b, same in db.execute("SELECT a, b, same FROM merge_verdicts")]
+            return [
+                ReviewDecision(a, b, bool(same)) for a, b, same in db.execute("SELECT a, b, same FROM merge_verdicts")
+            ]
 
     async def apply(self, change: MergeChange) -> None:
         with self._guarded() as db:
@@ -138,12 +140,12 @@ class SqliteMergeStore:
             merge_writes.write(db, change)
             db.execute("COMMIT")
 
-    async def decide(self, verdicts: Sequence[Verdict]) -> None:
+    async def decide(self, decisions: Sequence[ReviewDecision]) -> None:
         with self._guarded() as db:
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE merge_state SET version = version + 1")
-            db.executemany("INSERT OR REPLACE INTO merge_verdicts (a, b, same) VALUES (?, ?, ?)", verdicts)
-            concerned = listed({one for verdict in verdicts for one in verdict[:2]})
+            db.executemany("INSERT OR REPLACE INTO merge_verdicts (a, b, same) VALUES (?, ?, ?)", decisions)
+            concerned = listed({one for decision in decisions for one in decision[:2]})
             db.execute(f"UPDATE merge_sources SET rule = 0 WHERE id IN {GIVEN}", (concerned,))
             db.execute("COMMIT")
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from trotline.adapters.sqlite import chains, revisit_pages
+from trotline.adapters.sqlite import chains
+from trotline.adapters.sqlite.revisit_rejects import revisit_rejects
 from trotline.adapters.sqlite.schema import CHAINED, DEAD, WAITING
 from trotline.adapters.sqlite.transaction import Turn
 from trotline.model import task_json
@@ -27,7 +28,7 @@ def revive(turn: Turn, ids: Sequence[str], why: str, pool: str | None) -> int:
     turn.waiting += len(risen)
     if risen:
         turn.reopen()
-    return len(risen) + revisit_pages.revisit(turn, ids, prefix_pattern(why))
+    return len(risen) + revisit_rejects(turn, ids, prefix_pattern(why))
 
 
 def _chosen(turn: Turn, ids: Sequence[str], why: str) -> list[_Buried]:

@@ -10,7 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from trotline.adapters import row_counts
-from trotline.adapters.file_presence import Presence, plain_errors, rows_gone
+from trotline.adapters.deleted_or_replaced import Presence, rows_gone
+from trotline.adapters.sink_file_errors import plain_errors
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from trotline.adapters import row_counts
-from trotline.adapters.file_presence import plain_errors
+from trotline.adapters.sink_file_errors import plain_errors
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew

@@ -16,7 +16,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from trotline.bridges.scrapy.log_in import BEFORE_ROBOTS, LogIn
 from trotline.bridges.scrapy.options import UNFILTERED, Options, proxies_file
-from trotline.bridges.scrapy.proxy_middlewares import BEFORE_RETRIES, BEHIND_CACHE, GoOut, Judge
+from trotline.bridges.scrapy.pool_middlewares import BEFORE_RETRIES, BEHIND_CACHE, GoOut, Judge
 from trotline.bridges.scrapy.scheduler import Scheduler
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY

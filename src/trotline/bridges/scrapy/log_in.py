@@ -11,7 +11,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from trotline.bridges.scrapy.held_account import CONFIRMED_FOR, LOST, HeldAccount
-from trotline.bridges.scrapy.proxy_middlewares import OfVisits
+from trotline.bridges.scrapy.pool_middlewares import OfVisits
 from trotline.bridges.scrapy.request_codec import LOGIN
 from trotline.bridges.scrapy.visits import Visit
 from trotline.bridges.scrapy.way_out import failure_of, verdict_of_failure, verdict_of_response

@@ -23,8 +23,8 @@ from trotline.bridges.scrapy.frontier_client import NEVER, FrontierClient
 from trotline.bridges.scrapy.lease_requests import LeaseRequests
 from trotline.bridges.scrapy.log_in import LogIn
 from trotline.bridges.scrapy.options import Options
+from trotline.bridges.scrapy.pool_middlewares import GoOut, Judge
 from trotline.bridges.scrapy.pools import Pools
-from trotline.bridges.scrapy.proxy_middlewares import GoOut, Judge
 from trotline.bridges.scrapy.redis_spider import TRUSTS_INBOX
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.request_tasks import Parent, RequestTasks

@@ -17,7 +17,7 @@ from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import proxy_judgement, retries
-from trotline.rules.proxy_errors import provider_error
+from trotline.rules.provider_errors import provider_error
 from trotline.rules.verdicts import judge
 
 _LIMITS = Limits()

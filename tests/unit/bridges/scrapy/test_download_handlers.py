@@ -10,8 +10,8 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from trotline.bridges.scrapy.download_handlers import DownloadHandlers
+from trotline.bridges.scrapy.pool_middlewares import GoOut
 from trotline.bridges.scrapy.pools import Pools
-from trotline.bridges.scrapy.proxy_middlewares import GoOut
 from trotline.bridges.scrapy.visits import Visit
 from trotline.bridges.scrapy.way_out import WayOut
 from trotline.errors import SettingsError

@@ -12,7 +12,7 @@ from trotline.adapters.postgres.frontier.graves import Graveyard
 from trotline.adapters.postgres.frontier.in_flight import in_flight
 from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.adapters.postgres.frontier.lane_views import LaneViews
-from trotline.adapters.postgres.frontier.revisit_pages import revisit
+from trotline.adapters.postgres.frontier.revisit_rejects import revisit_rejects
 from trotline.adapters.postgres.frontier.revive import revive
 from trotline.adapters.postgres.pool import Connection
 from trotline.errors import FrontierError
@@ -117,7 +117,7 @@ class PostgresConsole:
         before, risen = await self._look(lambda _, now: _itself(now)), 0
         while count := await self._store.change(lambda turn: revive(turn, ids, why, pool, before)):
             risen += count
-        while count := await self._store.change(lambda turn: revisit(turn, ids, why, before)):
+        while count := await self._store.change(lambda turn: revisit_rejects(turn, ids, why, before)):
             risen += count
         return risen
 

@@ -1,4 +1,4 @@
-"""Memory of a worker process: its limit (RLIMIT_DATA), the exit when it is reached, and tuned malloc and GC."""
+"""Memory of a worker process: its limit (RLIMIT_DATA), the exit when it is reached, and tuned malloc, GC and GIL."""
 
 import ctypes
 import gc

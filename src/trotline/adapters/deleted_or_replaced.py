@@ -1,12 +1,9 @@
-"""Errors of local files; and detection that an open file was deleted or replaced: writes to it would be lost."""
+"""Detects that an open file was deleted, moved or replaced: writes to it would be lost."""
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from trotline.errors import FrontierGone, SinkFileFails, SinkGone, TrotlineError
-from trotline.rules.file_errors import explain
+from trotline.errors import FrontierGone, SinkGone, TrotlineError
 
 _RESTORE = "Put it back and run the same command again; or visit all pages again: run or start with --fresh."
 
@@ -39,12 +36,3 @@ def rows_gone(path: Path) -> SinkGone:
 
 def frontier_gone(path: Path) -> FrontierGone:
     return FrontierGone(f"the frontier {path} was deleted or moved during the run", hint=_RESTORE)
-
-
-@contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        what, hint = explain(error)
-        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error

@@ -1,4 +1,4 @@
-"""Checks the values of a page's new tasks, where only this page fails: in the committer the whole batch would."""
+"""Checks that values of new tasks can be stored: here only their page fails, in the committer the whole batch would."""
 
 from trotline.model import task_json
 from trotline.model.harvest import Harvest

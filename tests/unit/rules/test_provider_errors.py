@@ -3,7 +3,7 @@
 import pytest
 
 from trotline.model.answer import FailureKind
-from trotline.rules.proxy_errors import provider_error
+from trotline.rules.provider_errors import provider_error
 
 CASES = [
     ([("X-BRD-Err-Code", "client_10030")], FailureKind.PROXY),

@@ -1,9 +1,9 @@
-"""That a broker does not answer, known to all jobs of this process: only the first view of one waits for it."""
+"""Remembers that a broker did not answer, for all jobs of this process: only the first view of one waits for it."""
 
 from trotline.model.time import Seconds
 
 
-class BrokerSilence:
+class KnownBrokerOutage:
     """Of one broker."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ _ENDINGS = {
 _OTHER = ".bin"
 
 
-class Spool:
+class PartFile:
     """Used by the stores of files. Blocking."""
 
     def __init__(self, folder: Path, files: Files) -> None:

@@ -18,7 +18,7 @@ _LARGEST = 18
 """Digits of a record's number."""
 
 
-async def revisit(turn: Turn, ids: Sequence[str], why: str, before: Moment) -> int:
+async def revisit_rejects(turn: Turn, ids: Sequence[str], why: str, before: Moment) -> int:
     """Queue some of the pages of these rejected records again, and delete all their rejected records. The number of
     pages; 0: there are no more. `before`: only records that were rejected until then.
 

@@ -14,7 +14,7 @@ _CHOSEN = (
 )
 
 
-def revisit(turn: Turn, ids: Sequence[str], pattern: str) -> int:
+def revisit_rejects(turn: Turn, ids: Sequence[str], pattern: str) -> int:
     """Queue the pages of these rejected records again, and delete all their rejected records. Returns the number of
     pages.
 
