@@ -1,7 +1,8 @@
 """Two downloader middlewares that the add-on puts around downloads through a proxy pool.
 
 `GoOut` is next to the download: it sets the proxy of the lease, and takes it away again before anything else sees the
-request. So no spider copies it into its next request, and no cache stores the login. `Judge` is between Scrapy's
+request. So no spider copies it into its next request, and no cache stores the login. It also judges redirects, which
+Scrapy follows before others see them: to a login page, or to the portal of a captive proxy. `Judge` is between Scrapy's
 decompression and its retries: a ban, or a failure of the proxy itself, costs the page no retry.
 """
 
@@ -19,6 +20,7 @@ from scrapy.exceptions import IgnoreRequest, NotSupported
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
+from trotline.bridges.scrapy.captive_proxies import CaptiveProxies
 from trotline.bridges.scrapy.download_handlers import DownloadHandlers
 from trotline.bridges.scrapy.held_account import LOST
 from trotline.bridges.scrapy.request_codec import LOGIN
@@ -28,8 +30,6 @@ from trotline.model.outcome import Snooze
 from trotline.model.proxy import Proxy
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules.account_sessions import leads_to_login
-from trotline.rules.captive_pages import SitePages, page_of
-from trotline.rules.captive_runs import CaptiveRun, patience
 
 log = logging.getLogger("trotline.scrapy")
 
@@ -39,7 +39,6 @@ BEFORE_RETRIES = 585
 """That of `Judge`: between HttpCompressionMiddleware (590) and RetryMiddleware (550)."""
 _AUTHORIZATION = b"Proxy-Authorization"
 _KEYS = ("proxy", "_auth_proxy", "_scheme_proxy")
-_MOST_PROXIES = 10_000
 
 
 class OfVisits:
@@ -47,11 +46,20 @@ class OfVisits:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._most = crawler.settings.getint("RETRY_TIMES")
         self.visits: Mapping[Request, Visit] = {}
+        self.chance: Any = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+    def _charged(self, visit: Visit, verdict: Verdict) -> bool:
+        assert visit.way is not None  # noqa: S101 - for the type checker
+        again = visit.way.charge(visit.lease, verdict, self._most, self.chance)
+        if verdict.of_proxy and visit.way.proxy is not None:
+            log.debug("scrapy.proxy_failed %s: %s", visit.way.proxy.public, verdict.why)
+        return again
 
 
 class GoOut(OfVisits):
@@ -63,8 +71,8 @@ class GoOut(OfVisits):
         self.proxied = False
         """Nothing may go out directly by mistake."""
         self._handlers = DownloadHandlers.of(crawler.settings)
-        self._most = crawler.settings.getint("RETRY_TIMES")
-        self.chance: Any = None
+        self.captive: CaptiveProxies | None = None
+        """Set by the scheduler, the same one as that of `Judge`."""
 
     def process_request(self, request: Request, spider: Any = None) -> Request | None:
         visit = self.visits.get(request) or self._logging_in(request)
@@ -84,10 +92,14 @@ class GoOut(OfVisits):
     def process_response(self, request: Request, response: Response, spider: Any = None) -> Response | Request:
         self._unset(request)
         visit = self.visits.get(request)
-        account = visit.way.account if visit is not None and visit.way is not None else None
-        if visit is None or account is None or not _leads_to_login(request, response):
+        if visit is None or visit.way is None or not visit.way.used or not _is_redirect(response):
             return response
         # Before RedirectMiddleware: the page that it leads to is not the one that was asked for.
+        captive = None if self.captive is None else self.captive.verdict(visit, request, response)
+        if captive is not None and self._charged(visit, captive):
+            return request.copy()
+        if visit.way.account is None or not _leads_to_login(request, response):
+            return response
         _end(visit, "redirected to a login page", self._most, self.chance)
         return request.copy()
 
@@ -142,12 +154,9 @@ class GoOut(OfVisits):
 class Judge(OfVisits):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._pages = SitePages()
-        self._runs: dict[str, CaptiveRun] = {}
-        self._most = crawler.settings.getint("RETRY_TIMES")
+        self.captive: CaptiveProxies | None = None
         self.handles: Any = None
         """Does the spider handle this status? `(response, request)`"""
-        self.chance: Any = None
 
     def process_response(self, request: Request, response: Response, spider: Any = None) -> Response | Request:
         visit = self.visits.get(request)
@@ -156,7 +165,10 @@ class Judge(OfVisits):
         if visit.way.account is not None and (why := self._logged_out(response)):
             _end(visit, why, self._most, self.chance)
             return request.copy()
-        verdict = self._captive(visit, request, response) or self._verdict(visit, request, response)
+        verdict = None
+        if self.captive is not None and not _is_redirect(response):
+            verdict = self.captive.verdict(visit, request, response)
+        verdict = verdict or self._verdict(visit, request, response)
         return request.copy() if self._charged(visit, verdict) else response
 
     def process_exception(self, request: Request, exception: Exception, spider: Any = None) -> Request | None:
@@ -183,34 +195,13 @@ class Judge(OfVisits):
         said = says(response)
         return said if isinstance(said, str) else "the spider says so" if said else ""
 
-    def _captive(self, visit: Visit, request: Request, response: Response) -> Verdict | None:
-        """Over plain http a proxy can answer in place of the site."""
-        proxy = visit.way.proxy if visit.way is not None else None
-        if proxy is None or not request.url.startswith("http:"):
-            return None
-        host, now = urlparse_cached(request).hostname or "", time.monotonic()
-        page = page_of(host, response.status, "", response.body)
-        if len(self._runs) > _MOST_PROXIES:
-            self._runs.clear()
-        run = self._runs.setdefault(proxy.public, CaptiveRun())
-        trouble = run.judge(host, page, now) if response.status == 200 else None
-        since = self._pages.captive_since(proxy.public, request.url, page, now)
-        if trouble is None and since is not None:
-            trouble = patience(now - since)
-        return None if trouble is None else verdict_of_failure(visit.lease.task, trouble, "captive page")
 
-    def _charged(self, visit: Visit, verdict: Verdict) -> bool:
-        assert visit.way is not None  # noqa: S101 - for the type checker
-        again = visit.way.charge(visit.lease, verdict, self._most, self.chance)
-        if verdict.of_proxy and visit.way.proxy is not None:
-            log.debug("scrapy.proxy_failed %s: %s", visit.way.proxy.public, verdict.why)
-        return again
+def _is_redirect(response: Response) -> bool:
+    return 300 <= response.status < 400 and bool(response.headers.get("Location"))
 
 
 def _leads_to_login(request: Request, response: Response) -> bool:
-    location = response.headers.get("Location")
-    if not location or not 300 <= response.status < 400:
-        return False
+    location = response.headers.get("Location") or b""
     return leads_to_login(urlsplit(urljoin(request.url, location.decode("latin-1"))).path)
 
 

@@ -15,6 +15,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from trotline.bridges.scrapy import engine_hooks, fleet_stats
+from trotline.bridges.scrapy.captive_proxies import CaptiveProxies
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
 from trotline.bridges.scrapy.download_handlers import DownloadHandlers
@@ -106,6 +107,7 @@ class Scheduler(BaseScheduler):
         go_out.visits = judge.visits = log_in.visits = self._visits
         go_out.chance = judge.chance = log_in.chance = pools.chance
         go_out.proxied = pools.proxied
+        go_out.captive = judge.captive = CaptiveProxies()
         judge.handles = self._events.handles
         log_in.confirm, log_in.cookies = self._confirm, self._events.cookies
 
