@@ -77,7 +77,7 @@ async def make_job(plan: StartPlan, spider: Spider) -> MadeJob:
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no worker could take part in it",
-            hint="Name a place that workers share: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
+            hint=f"Name a place that workers share: --frontier {backends.shared_frontiers()}",
         )
     version = code_version(plan.ref)
     found = await open_job(plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))

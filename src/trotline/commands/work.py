@@ -52,7 +52,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no other worker can take part in it",
-            hint="Name a place that workers share: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
+            hint=f"Name a place that workers share: --frontier {backends.shared_frontiers()}",
         )
     components.check_tracer(plan.settings.otel)
     if plan.settings.one_transaction:

@@ -122,9 +122,19 @@ def archive_forms() -> str:
     return _forms([backend.archive.forms for backend in every() if backend.archive])
 
 
-def _forms(forms: Iterable[tuple[str, ...]]) -> str:
-    *most, last = (f'"{form}"' for some in forms for form in some)
+def shared_frontiers() -> str:
+    """Forms of places that several processes share. Those with a broker are left out: they are made of two."""
+    return _either(each.frontier.forms[0] for each in every() if each.frontier)
+
+
+def _either(forms: Iterable[str]) -> str:
+    """For hints: one of them."""
+    *most, last = forms
     return f"{', '.join(most)} or {last}" if most else last
+
+
+def _forms(forms: Iterable[tuple[str, ...]]) -> str:
+    return _either(f'"{form}"' for some in forms for form in some)
 
 
 def frontier_of(backend: Backend) -> FrontierOffer | None:
@@ -210,7 +220,7 @@ async def open_leadership(frontier: str) -> Leadership:
     if in_memory(frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: it cannot have a coordinator",
-            hint="Name a shared one: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
+            hint=f"Name a shared one: --frontier {shared_frontiers()}",
         )
     with _installed(frontier):
         return await _frontier(frontier).leadership(frontier)
@@ -220,9 +230,10 @@ async def open_proxy_pools(frontier: str) -> ProxyPools:
     """The proxy pools of a frontier, which all its jobs share."""
     offer = _frontier(frontier).proxy_pools
     if offer is None:
+        able = (each.frontier.forms[0] for each in every() if each.frontier and each.frontier.proxy_pools)
         raise SettingsError(
             f"{redaction.place(frontier)} cannot keep proxy pools",
-            hint="Name a frontier that can: --frontier sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE",
+            hint=f"Name a frontier that can: --frontier {_either(able)}",
         )
     if in_memory(frontier):
         raise SettingsError(
@@ -359,9 +370,10 @@ def open_merge_store(sink: str) -> MergeStore:
     """Nothing is made yet."""
     offer = _sink(sink).merge
     if offer is None:
+        able = (each.sink.forms[0] for each in every() if each.sink and each.sink.merge)
         raise SettingsError(
             f"the rows of {local_path(sink) or redaction.url(sink)} cannot be merged where they are",
-            hint="Store them in a database: --sink sqlite:PATH or postgresql://HOST/DATABASE",
+            hint=f"Store them in a database: --sink {_either(able)}",
         )
     with _installed(sink):
         return offer(sink)
@@ -413,9 +425,10 @@ def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
     """The rows of a table of another program."""
     offer = backend_of(url).table
     if offer is None:
+        able = (each.sink.forms[0] for each in every() if each.sink and each.table)
         raise SettingsError(
             f"{redaction.place(url)} has no tables",
-            hint="Name a database: --at sqlite:PATH or postgresql://HOST/DATABASE",
+            hint=f"Name a database: --at {_either(able)}",
         )
     with _installed(url):
         return offer(url, table)

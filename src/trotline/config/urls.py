@@ -5,12 +5,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from trotline.config import backends
+from trotline.ports.backend import UrlUser
 from trotline.rules import redaction
 from trotline.rules.backend_urls import split
 
 _PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=(?!(?:env|file):)[^&]", re.IGNORECASE)
-_WITH_USERS = ("postgres", "redis", "amqp")
-"""Schemes whose URLs name a user that is needed again."""
 _USER = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 
 
@@ -73,11 +72,13 @@ def public(url: str) -> str:
 
 def repeatable(url: str) -> str:
     """As `public`, for a command that is typed again: with the name of the user, and never with the password."""
-    scheme, mark, rest = url.partition("://")
+    _, mark, rest = url.partition("://")
     user, colon, _ = rest.rpartition("@")[0].partition(":")
-    named = mark and scheme.startswith(_WITH_USERS) and _USER.fullmatch(user) and redaction.text(user) == user
-    # Before the @ of a Redis there may be a password alone, by mistake.
-    if not named or not (colon or scheme.startswith("postgres")):
+    backend = backends.find(url) if mark and user else None
+    shown = UrlUser.HIDDEN if backend is None else backend.url_user
+    if shown is UrlUser.HIDDEN or (shown is UrlUser.WITH_PASSWORD and not colon):
+        return public(url)
+    if not _USER.fullmatch(user) or redaction.text(user) != user:
         return public(url)
     return public(url).replace("://", f"://{user}@", 1)
 

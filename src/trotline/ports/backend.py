@@ -6,6 +6,7 @@ A package of its own declares one through the entry point group `trotline.backen
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -180,6 +181,16 @@ class ArchiveOffer(msgspec.Struct, frozen=True, kw_only=True):
     """The place itself, for other files than those of an archive. Nothing is sent yet."""
 
 
+class UrlUser(StrEnum):
+    """Is the user before the host of a URL shown in commands that Trotline suggests? The server asks for it again.
+    The password is never shown."""
+
+    HIDDEN = "hidden"
+    WITH_PASSWORD = "with password"  # noqa: S105 - not one
+    """Only before a password: what stands there alone may be a password, by mistake."""
+    SHOWN = "shown"
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
@@ -187,6 +198,7 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """Files, or the memory of one process; else a server that other machines can reach, and that may be unreachable."""
     extra: str = ""
     """The extra of the package that brings its library: `trotline[redis]`."""
+    url_user: UrlUser = UrlUser.HIDDEN
     endings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Ending of a file name -> scheme, for sinks that are given as a plain file name."""
     frontier: FrontierOffer | None = None

@@ -10,6 +10,7 @@ import pytest
 import trotline
 from tests.unit.source_nodes import source_nodes
 from trotline.config import backends
+from trotline.config.urls import repeatable
 from trotline.errors import SettingsError
 from trotline.ports.backend import Backend
 
@@ -68,3 +69,30 @@ def test_an_entry_point_that_is_no_backend_is_named():
     with pytest.raises(SettingsError, match=r"'odd' of group trotline\.backends is not a Backend"):
         backends._loaded("odd", object())
     assert backends._loaded("fine", Backend(name="fine", schemes=("fine",), local=True)).name == "fine"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://anna@db.example/shop", "postgresql://anna@db.example/shop"),
+        ("postgresql://anna:s3cret@db.example/shop", "postgresql://anna@db.example/shop"),
+        ("rediss+cluster://anna:s3cret@queue.example", "rediss+cluster://anna@queue.example"),
+        # There it may be a password, by mistake.
+        ("redis://s3cret@queue.example/0", "redis://queue.example/0"),
+        ("redis://:s3cret@queue.example/0", "redis://queue.example/0"),
+        ("unknown://anna:s3cret@queue.example/0", "unknown://queue.example/0"),
+        ("sqlite:/srv/anna@home/crawl.db", "sqlite:/srv/anna@home/crawl.db"),
+    ],
+)
+def test_a_command_to_type_again_has_the_user_that_the_backend_declares_and_no_password(url, shown):
+    assert repeatable(url) == shown
+
+
+def test_hints_name_the_backends_that_can():
+    with pytest.raises(SettingsError) as refused:
+        backends.open_merge_store("jsonl:rows.jsonl")
+    assert refused.value.hint.endswith("--sink sqlite:PATH or postgresql://HOST/DATABASE")
+    with pytest.raises(SettingsError) as refused:
+        backends.open_table("redis://queue.example/0", "pages")
+    assert refused.value.hint.endswith("--at sqlite:PATH or postgresql://HOST/DATABASE")
+    assert backends.shared_frontiers() == "sqlite:PATH, redis://HOST:PORT/0 or postgresql://HOST/DATABASE"

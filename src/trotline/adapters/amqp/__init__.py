@@ -1,7 +1,7 @@
 """RabbitMQ as the broker of a frontier, and as an inbox."""
 
 from trotline.model.job import Job
-from trotline.ports.backend import Backend, BrokerOffer, InboxOffer, Notice
+from trotline.ports.backend import Backend, BrokerOffer, InboxOffer, Notice, UrlUser
 from trotline.ports.broker import Broker
 from trotline.ports.inbox import Inbox
 
@@ -53,6 +53,7 @@ BACKEND = Backend(
     schemes=("amqp", "amqps"),
     local=False,
     extra="rabbitmq",
+    url_user=UrlUser.WITH_PASSWORD,
     broker=BrokerOffer(forms=(FORM,), books=_books, parse=_parse, open=_open, notices=_notices),
     inbox=InboxOffer(forms=(INBOX_FORM,), parse=_parse_inbox, open=_open_inbox),
 )

@@ -20,6 +20,7 @@ from trotline.ports.backend import (
     RowReader,
     SchemaAdmin,
     SinkOffer,
+    UrlUser,
 )
 from trotline.ports.broker_books import OpenBooks
 from trotline.ports.jobs import Jobs
@@ -251,6 +252,7 @@ BACKEND = Backend(
     schemes=("postgresql", "postgres"),
     local=False,
     extra="postgres",
+    url_user=UrlUser.SHOWN,
     frontier=FrontierOffer(
         forms=("postgresql://HOST/DATABASE",),
         parse=_parse_frontier,

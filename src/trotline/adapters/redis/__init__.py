@@ -16,6 +16,7 @@ from trotline.ports.backend import (
     OpenJob,
     OutboxOffer,
     SinkOffer,
+    UrlUser,
 )
 from trotline.ports.broker_books import OpenBooks
 from trotline.ports.inbox import Inbox
@@ -153,6 +154,7 @@ BACKEND = Backend(
     schemes=("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel"),
     local=False,
     extra="redis",
+    url_user=UrlUser.WITH_PASSWORD,
     frontier=FrontierOffer(
         forms=("redis://HOST:PORT/0",),
         parse=server_url,
