@@ -15,8 +15,11 @@ DEFAULT_CRITERIA: tuple[Criterion, ...] = ("url", "ids", "text")
 NEWEST, LONGEST, MOST_FREQUENT, SITE = "newest", "longest", "most frequent", "site"
 EVERY_FIELD = "*"
 _64_BITS = (1 << 64) - 1
-_KEYS = 2
-"""Changes with the way in which keys are made: those in a store, of another way, would meet none of today's."""
+RULES = 2
+"""The version of the code that makes keys (rules/merge_keys.py) and compares texts (merge_text, merge_vocabulary and
+merge_score there). Raise it when their results change, and all things are merged again: keys in a store, made in
+another way, would meet none of today's, and links would keep their scores. tests/unit/rules/test_merge_version.py
+notices."""
 TEXT_FIELDS = ("title", "name", "product_name", "product", "headline", "label")
 """The field that names a thing: the first of them that a record has."""
 
@@ -52,7 +55,7 @@ class MergeRule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> int:
         """Things that were merged under another rule are merged again."""
-        return signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"), _KEYS)) or 1
+        return signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"), RULES)) or 1
 
 
 class Source(NamedTuple):
