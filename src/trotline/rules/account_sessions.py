@@ -9,6 +9,10 @@ from trotline.model.account import LARGEST_SESSION, Session, StoredCookie
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, lane_of
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
+from trotline.model.verdict import Kind
+
+NOT_OF_THE_ACCOUNT = frozenset((Kind.THROTTLED, Kind.UNREACHABLE, Kind.BROKEN))
+"""Answers to a login that say nothing about the account."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Session).decode

@@ -15,6 +15,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects
+from trotline.rules.account_sessions import NOT_OF_THE_ACCOUNT
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.page import Page
@@ -23,8 +24,6 @@ from trotline.spider.task_drafts import draft
 ROUTE = "login"
 MOST_REQUESTS = 30
 HOPS = 10
-
-_NOT_OF_THE_ACCOUNT = (Kind.THROTTLED, Kind.UNREACHABLE, Kind.BROKEN)
 
 Fetch = Callable[[Task], Awaitable[Answer | Failure]]
 
@@ -124,7 +123,7 @@ class LoginSession:
         await self._ready()
         answer = await self._fetch(task)
         verdict = judge(task, answer, limits=self._limits, now=self._now, wanted_statuses=())
-        if isinstance(answer, Failure) or verdict.kind in _NOT_OF_THE_ACCOUNT:
+        if isinstance(answer, Failure) or verdict.kind in NOT_OF_THE_ACCOUNT:
             raise LoginUnanswered(verdict)
         if verdict.kind is Kind.BLOCKED and task.method == "GET":
             # The form cannot be read: nothing was rejected yet. The answer to a form is for the handler.

@@ -204,3 +204,23 @@ def test_ending_at_a_limit_is_no_failure():
     from trotline.cli.run import CODES
 
     assert CODES[Ending.STOPPED_AT_LIMIT.value] == cli.FINISHED
+
+
+LEFT_TO_THE_ENVIRONMENT = {
+    "inbox", "max_bytes", "max_pages", "max_time", "metrics", "one_transaction", "pools", "prefetch", "processes",
+    "proxy", "proxy_mode", "regions", "routes", "storage_patience", "visits",
+}  # fmt: skip
+"""Of workers, without an option of `fleet`: its workers inherit its environment and its settings file. `processes` has
+no effect there (one each); the others are for all workers of a fleet alike, and seldom changed by hand."""
+
+
+def test_an_option_of_a_worker_is_one_of_fleet_too_or_is_left_out_on_purpose():
+    """A new setting of workers: an option in cli/fleet.py, or a name in this list."""
+    known = {name: f"--{name.replace('_', '-')}" for name in NAMES}
+    known |= {"pools": "--pool", "regions": "--region"}
+    workers = {name for name, flag in known.items() if flag in _flags("work")}
+    fleets = {name for name, flag in known.items() if flag in _flags("fleet")}
+
+    assert fleets <= workers
+    assert workers - fleets == LEFT_TO_THE_ENVIRONMENT
+    assert LEFT_TO_THE_ENVIRONMENT - USED["fleet"] == {"processes"}

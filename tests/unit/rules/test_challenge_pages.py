@@ -5,7 +5,7 @@ import time
 import pytest
 
 from trotline.model.answer import Answer
-from trotline.rules.challenge_pages import challenge
+from trotline.rules.challenge_pages import _HINTS, _MARKS, _PAIRS, _SCRIPTS, challenge
 
 
 def denied(body: bytes) -> str:
@@ -27,6 +27,33 @@ def denied(body: bytes) -> str:
 )
 def test_two_marks_that_belong_together_are_looked_for_together(body: bytes, vendor: str) -> None:
     assert denied(body) == vendor
+
+
+BESIDE_A_HINT = {
+    b"<title>Just a moment...", b"<title>Attention Required! | Cloudflare", b"window._cf_chl_opt",
+    b"cf-browser-verification", b"var dd={'rt':", b"window._pxAppId", b"sec-if-cpt-container", b"AwsWafIntegration",
+    b"window.gokuProps", b"/sorry/index?continue=", b"<title>Access denied | ", b"<TITLE>Access Denied</TITLE>",
+}  # fmt: skip
+"""With status 200 these alone are not looked for: such a page has a hint beside the mark, or an error status."""
+
+
+def test_every_mark_contains_a_hint_or_is_known_to_come_beside_one() -> None:
+    """A mark of a page with status 200 that has none of the hints would never be found."""
+    marks = {mark for _, some in _MARKS for mark in some} | {mark for _, mark in _SCRIPTS}
+    pairs = {mark: mark + other for _, mark, other, _ in _PAIRS}
+    unfound = {mark for mark in marks if not any(hint in mark for hint in _HINTS)}
+    unfound |= {mark for mark, both in pairs.items() if not any(hint in both for hint in _HINTS)}
+
+    assert unfound == BESIDE_A_HINT
+
+
+@pytest.mark.parametrize("mark", [mark for _, some in _MARKS for mark in some])
+def test_with_status_200_a_mark_without_a_hint_needs_one_on_the_page(mark: bytes) -> None:
+    def found(body: bytes) -> str:
+        return challenge(Answer(url="http://a.test/", status=200, body=body))
+
+    assert bool(found(b"<html>" + mark)) is (mark not in BESIDE_A_HINT)
+    assert found(b"<html><script src='/challenge.js'></script>" + mark)
 
 
 HOSTILE = [

@@ -19,8 +19,9 @@ from trotline.model.lease import Lease
 from trotline.model.outcome import Outcome, Snooze
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.time import Seconds
-from trotline.model.verdict import Kind, Verdict
+from trotline.model.verdict import Verdict
 from trotline.rules import proxy_judgement, redaction
+from trotline.rules.account_sessions import NOT_OF_THE_ACCOUNT
 
 log = logging.getLogger("trotline.accounts")
 
@@ -30,7 +31,6 @@ None or True: it is logged in."""
 BEFORE_ROBOTS = 50
 """Its place: before RobotsTxtMiddleware (100)."""
 _LATER: Seconds = 5.0
-_NOT_OF_THE_ACCOUNT = frozenset((Kind.THROTTLED, Kind.UNREACHABLE, Kind.BROKEN))
 _LONGEST = 200
 
 
@@ -47,7 +47,6 @@ class _LeaseLost(Exception):
 class LogIn(OfVisits):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self.chance: Any = None
         self.confirm: Callable[[Lease], Awaitable[bool]] | None = None
         """Is the lease still held?"""
         self.cookies: Any = None
@@ -99,7 +98,7 @@ class LogIn(OfVisits):
                 raise
             raise _Unanswered(verdict_of_failure(visit.lease.task, *found)) from error
         verdict = verdict_of_response(request, response, visit.lease.task, wanted=False, now=time.time())
-        if verdict.kind in _NOT_OF_THE_ACCOUNT:
+        if verdict.kind in NOT_OF_THE_ACCOUNT:
             raise _Unanswered(verdict)
         return cast(Response, response)
 
