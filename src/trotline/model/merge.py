@@ -16,10 +16,9 @@ NEWEST, LONGEST, MOST_FREQUENT, SITE = "newest", "longest", "most frequent", "si
 EVERY_FIELD = "*"
 _64_BITS = (1 << 64) - 1
 RULES = 2
-"""The version of the code that makes keys (rules/merge_keys.py) and compares texts (merge_text, merge_vocabulary and
-merge_score there). Raise it when their results change, and all things are merged again: keys in a store, made in
-another way, would meet none of today's, and links would keep their scores. tests/unit/rules/test_merge_version.py
-notices."""
+"""The version of the code that makes things: rules/merge_*.py. Raise it when its results change, and all things are
+merged again: keys in a store, made in another way, would meet none of today's, and links would keep their scores.
+tests/unit/rules/test_merge_version.py notices other keys and scores."""
 TEXT_FIELDS = ("title", "name", "product_name", "product", "headline", "label")
 """The field that names a thing: the first of them that a record has."""
 
