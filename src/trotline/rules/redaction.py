@@ -32,6 +32,8 @@ _PATHS = frozenset({"http", "https", "file"})
 password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
 _SECRET = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
+_BOOKS = re.compile(r"[?&]books=(?=[\w+.-]+://)")
+"""In the URL of a broker, before that of its books (rules/broker_urls.py): each has a password of its own."""
 _NESTED = 3
 """A URL in a URL in a URL."""
 
@@ -57,6 +59,8 @@ def url(text: str, keys: Collection[str] = ()) -> str:
 def place(text: str, keys: Collection[str] = ()) -> str:
     """The redacted address of a frontier or sink, also one that is not a valid URL because of a typo: what is
     before an @ may be a password."""
+    if books := _BOOKS.search(text):
+        return f"{place(text[: books.start()], keys)}{books[0]}{place(text[books.end() :], keys)}"
     start, at, rest = text.rpartition("@")
     if not at:
         return url(text, keys)

@@ -99,9 +99,10 @@ class LaneRow:
 
     def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
         state = self._state(now, job, rules.robots)
-        self._wait(state, job, rules)
         if self.running < self.pace_row.kept[0]:
             self._wake_others(db, job, rules, now)
+        # Last: to wake the others ends every wait for a place, and this job may still have to wait.
+        self._wait(state, job, rules)
         line = (*state, self.best, self.turn, self.waiting, self.waits)
         if line != self._written:
             self._written = line

@@ -233,6 +233,22 @@ class SharePromises:
 
         assert len(await asyncio.wait_for(waiting, PATIENCE)) == 1
 
+    async def test_f11_a_job_whose_own_place_was_not_enough_is_woken_by_the_next_one(self, bench: Bench) -> None:
+        """After a 429 a lane has one place for its probe: who gives back one of two still waits for the other."""
+        a, b = await two_jobs(bench, steady(concurrency=4), steady(concurrency=4))
+        of_a, of_b = await a.lease("w0", 2), await b.lease("w1", 2)
+        assert [await a.lease("w0", 9), await b.lease("w1", 9)] == [[], []], "the lane is full"
+
+        await end(a, "w0", of_a[0], Snooze(0, "429"), LaneFeedback(Kind.THROTTLED, rest=1.0))
+        assert [await a.lease("w0", 9), await b.lease("w1", 9)] == [[], []]
+        await finish(a, "w0", of_a[1:])
+        assert await b.lease("w1", 9) == []
+        await finish(b, "w1", of_b)
+        bench.jump(30.0)
+
+        given = await take_turns(bench, [a, b], 5.0)
+        assert all(given), "both go on"
+
     async def test_f11_a_job_is_woken_when_a_worker_of_another_leaves(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, steady(concurrency=1), steady(concurrency=1))
         await lease_one(a, "a")

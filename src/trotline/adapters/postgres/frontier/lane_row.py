@@ -153,11 +153,12 @@ class LaneRow:
     def settle_state(self, job: str, rules: LaneRules, now: Moment) -> TurnWrite:
         """Decide when it may run next; call once, before the columns are written."""
         ready_at = self._ready_at(now, job, rules.robots)
-        self._wait(ready_at, job, rules, now)
         if self.running < self.pace_row.kept[0]:
             freed = lane_sharing.freed(self.pace, job, now)
             self.freed = self.freed or freed is not self.pace or bool(rules.queues)
             self.pace = freed
+        # Last: to wake the others ends every wait for a place, and this job may still have to wait.
+        self._wait(ready_at, job, rules, now)
         return TurnWrite(
             lane=self.id,
             pool=self.key,
