@@ -82,6 +82,11 @@ def test_an_entry_point_that_is_no_backend_is_named():
         ("redis://:s3cret@queue.example/0", "redis://queue.example/0"),
         ("unknown://anna:s3cret@queue.example/0", "unknown://queue.example/0"),
         ("sqlite:/srv/anna@home/crawl.db", "sqlite:/srv/anna@home/crawl.db"),
+        (
+            "amqp://anna:s3cret@mq.example/v?books=redis://b:s3cret@db.example/0",
+            "amqp://anna@mq.example/v?books=redis://db.example/0",
+        ),
+        ("amqp://mq.example/v?books=redis://:s3cret@db.example/0", "amqp://mq.example/v?books=redis://db.example/0"),
     ],
 )
 def test_a_command_to_type_again_has_the_user_that_the_backend_declares_and_no_password(url, shown):

@@ -1,10 +1,13 @@
 """F13 over all jobs of a frontier: a site is asked at one pace, however many jobs ask it."""
 
 import asyncio
+import random
+
+import pytest
 
 from trotline.model.job import LaneRules, State
 from trotline.model.lease import LaneFeedback, Lease
-from trotline.model.outcome import Snooze
+from trotline.model.outcome import Done, Snooze
 from trotline.model.pace import Pace, Rate
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
@@ -248,6 +251,33 @@ class SharePromises:
 
         given = await take_turns(bench, [a, b], 5.0)
         assert all(given), "both go on"
+
+    @pytest.mark.parametrize("seed", (0, 50, 60))
+    async def test_f13_jobs_on_one_lane_all_come_to_their_end(self, bench: Bench, seed: int) -> None:
+        """Whatever their visits say, and in whatever order they ask."""
+        chance = random.Random(seed)
+        rules = steady(concurrency=chance.choice((1, 3, 8)))
+        clients = [await bench.open(rules), await bench.another_job(rules), await bench.another_job(rules)]
+        held: list[list[Lease]] = [[] for _ in clients]
+        for client in clients:
+            await client.put(tasks(10))
+        for _ in range(2000):
+            at = chance.randrange(len(clients))
+            if held[at] and chance.random() < 0.6:
+                lease = held[at].pop(chance.randrange(len(held[at])))
+                kind = chance.choices((Kind.OK, Kind.THROTTLED, Kind.BROKEN), (6, 1, 1))[0]
+                outcome = Done() if kind is Kind.OK else Snooze(0, kind)
+                await end(
+                    clients[at], f"w{at}", lease, outcome, LaneFeedback(kind, took=0.1, rest=chance.choice((0, 2.0)))
+                )
+            else:
+                held[at] += await clients[at].lease(f"w{at}", chance.randrange(1, 4))
+            if chance.random() < 0.3:
+                bench.jump(chance.choice((0.1, 1.0, 30.0)))
+            if not any(held) and [(await client.progress()).waiting for client in clients] == [0, 0, 0]:
+                return
+        told = [await client.progress() for client in clients]
+        assert [each.waiting + each.leased for each in told] == [0, 0, 0]
 
     async def test_f11_a_job_is_woken_when_a_worker_of_another_leaves(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, steady(concurrency=1), steady(concurrency=1))
