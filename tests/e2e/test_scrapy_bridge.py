@@ -110,6 +110,13 @@ async def test_a_crawl_that_was_stopped_goes_on_with_the_next_command(tmp_path: 
     assert "joins it" in second.log
 
 
+@pytest.mark.slow("two Scrapy processes, one without the bridge")
+async def test_a_redirect_to_itself_is_followed_and_not_filtered(tmp_path: Path, frontier: str) -> None:
+    plain, bridged = await crawl_both(tmp_path, ["walled"], frontier)
+    assert plain.items["walled"] == []
+    assert bridged.items["walled"] == ['{"title": "Behind the wall", "redirects": 1}']
+
+
 @pytest.mark.slow("a Scrapy process, and commands")
 async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path: Path, frontier: str) -> None:
     async with serving(site()) as url:

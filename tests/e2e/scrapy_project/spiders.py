@@ -278,6 +278,18 @@ class Moved(scrapy.Spider):
         yield {"path": response.url.partition("//")[2].partition("/")[2], "retries": retries, "redirected": redirected}
 
 
+class Walled(scrapy.Spider):
+    """A page that sets a cookie and redirects to itself."""
+
+    name = "walled"
+
+    async def start(self):
+        yield scrapy.Request(f"{SITE}/wall")
+
+    def parse(self, response):
+        yield {"title": response.css("h1::text").get(), "redirects": response.meta.get("redirect_times", 0)}
+
+
 class Older(scrapy.Spider):
     """With the method of before Scrapy 2.13, which 2.16 and later do not call."""
 

@@ -73,7 +73,7 @@ async def test_a_spider_of_scrapy_is_found_by_its_own_name(tmp_path: Path, job: 
     place = await scrapy_jobs(tmp_path, {"older": "rules", job: "rules.x", "newer": ""})
     target = await find(place, "rules.x")
     assert (target.job.spider, target.scrapy, target.name) == (job, "rules.x", "rules.x")
-    with pytest.raises(SettingsError, match="no job or spider 'rules.y'"):
+    with pytest.raises(SettingsError, match=r"no job or spider 'rules\.y'"):
         await find(place, "rules.y")
 
 

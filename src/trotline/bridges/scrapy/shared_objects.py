@@ -1,4 +1,4 @@
-"""One object in several requests of a page: each of them carries a copy, so an item that they fill stays half filled."""
+"""One object in several requests of a page: each of them carries a copy, so items come out half filled."""
 
 import logging
 from collections.abc import Iterator

@@ -18,9 +18,7 @@ def refused(why: str, more: int) -> Bury:
     return found
 
 
-@pytest.mark.parametrize(
-    ("more", "end"), [(0, "a lambda"), (1, "; and 1 more request"), (6, "; and 6 more requests")]
-)
+@pytest.mark.parametrize(("more", "end"), [(0, "a lambda"), (1, "; and 1 more request"), (6, "; and 6 more requests")])
 def test_the_reason_of_the_first_request_is_kept_and_the_others_are_counted(more: int, end: str) -> None:
     why = refused("https://shop.example/p/1: callback is a lambda", more).why
     assert why.startswith("not stored: https://shop.example/p/1: ")
