@@ -265,6 +265,21 @@ async def test_items_of_settled_pages_are_in_the_feed_of_a_process_that_was_kill
     assert len(died.items["dying"]) == 5
 
 
+@pytest.mark.slow("a disk that is full for three seconds")
+async def test_pages_wait_while_the_disk_of_their_feed_is_full_and_no_item_is_written_twice(
+    tmp_path: Path, frontier: str
+) -> None:
+    storages = {"": "tests.e2e.scrapy_project.full_disk.FullDisk"}
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["plain"], frontier, url=url, FEED_STORAGES=storages)
+    status = await call(tmp_path, "status", "plain", "--frontier", frontier, "--json")
+    facts = json.loads(status.out)
+    assert (facts["dead"], facts["waiting"], facts["leased"]) == (0, 0, 0), facts
+    assert len(run.items["plain"]) == len(set(run.items["plain"])) == ITEMS["plain"]
+    assert run.log.count("feed.unwritable ") == run.log.count("feed.unwritable: over") == 1
+    assert run.reasons == {"plain": "finished"}
+
+
 @pytest.mark.slow("a Scrapy process")
 async def test_a_frontier_that_is_down_is_named_in_one_line_and_in_no_second_error(tmp_path: Path) -> None:
     run = await crawl(tmp_path, ["plain"], "redis://127.0.0.1:1/0", url="http://127.0.0.1:1")
