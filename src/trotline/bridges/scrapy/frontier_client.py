@@ -193,6 +193,8 @@ class FrontierClient:
         with contextlib.suppress(FrontierUnreachable, FrontierGone):
             await self._opened.frontier.leave(self.worker)
             announced = await self._opened.frontier.announce_finish()
+            if announced:
+                self.end.dead = (await self.progress()).dead
         return announced
 
     async def disconnect(self) -> None:

@@ -18,6 +18,8 @@ class JobEnd:
         """The job is finished, over all processes; what is added later reopens it."""
         self.why = ""
         """An operator ended it: "cancelled", or the limit that it has reached; or the frontier failed."""
+        self.dead = 0
+        """Pages in the graveyard at the end of the job."""
         self.epoch = 0
         """Grows with everything that is added."""
         self.lock = threading.Lock()
@@ -40,6 +42,12 @@ class JobEnd:
         """When the process ends. `reason`: that of Scrapy; `announced`: this process says that the job is finished."""
         if self.why == _CANCELLED:
             log.info("scrapy.cancelled %s was cancelled; a new job begins with the next: scrapy crawl %s", job, spider)
+        elif announced and self.dead:
+            log.warning(
+                "scrapy.finished %s is finished, in all processes, but %s dead: what they link to was not visited. "
+                "See why: trotline dead %s; visit them again: trotline dead %s --revive, and then: scrapy crawl %s",
+                job, "1 page is" if self.dead == 1 else f"{self.dead:,} pages are", job, job, spider,
+            )  # fmt: skip
         elif announced:
             log.info("scrapy.finished %s is finished, in all processes", job)
         elif reason != "finished":

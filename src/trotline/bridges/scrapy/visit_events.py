@@ -56,6 +56,7 @@ class VisitEvents:
         handlers: dict[object, Callable[..., None]] = {
             signals.item_scraped: self._item_scraped,
             signals.item_error: self._item_error,
+            signals.request_reached_downloader: self._reached,
             signals.response_downloaded: self._response_downloaded,
         }
         for signal, handler in handlers.items():
@@ -153,6 +154,11 @@ class VisitEvents:
         return SLOT if request in self._visits else None
 
     # Signals
+
+    def _reached(self, request: Request) -> None:
+        visit = self._visits.get(request)
+        if visit is not None:
+            visit.reached = True
 
     def _response_downloaded(self, response: Response, request: Request) -> None:
         visit = self._visits.get(request)
