@@ -292,6 +292,6 @@ class FrontierClient:
         try:
             await work
         except FrontierError as error:
-            self.end.fail()
+            self.end.fail(gone=isinstance(error, FrontierGone))
             log.error("scrapy.frontier_failed %s %s", error.what, error.hint or "")
             self._link.notify()
