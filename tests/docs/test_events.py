@@ -73,7 +73,7 @@ def in_the_code() -> set[str]:
     found = set()
     for _, call in calls():
         found |= {event for event in (logged(call), emitted(call)) if event and event != "given"}
-    outages = {"frontier.unreachable", "beat.failed", "inbox.unreachable"}
+    outages = {"frontier.unreachable", "beat.failed", "inbox.unreachable", "feed.unwritable", "sink.unreachable"}
     found |= outages | {f"{event}.over" for event in outages}
     found |= {f"worker.{what.name.lower()}" for what in work_events.What}
     found |= {f"write.{what.value}" for what in write.What}

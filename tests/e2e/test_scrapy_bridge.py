@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from redis.asyncio import Redis
 from tests.e2e.fleet import Servers
 from tests.e2e.running import call, start
@@ -16,7 +18,7 @@ from tests.e2e.scrapy_kills import run as run_with_kills
 from tests.e2e.scrapy_project.site import site
 from tests.e2e.scrapy_running import ROOT, crawl
 from tests.e2e.scrapy_running import both as crawl_both
-from tests.e2e.small_site import serving
+from tests.e2e.small_site import Answer, serving
 
 from trotline.testing.servers import missing, need
 
@@ -146,6 +148,8 @@ async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path
     status = await call(tmp_path, "status", "broken", "--frontier", frontier)
     assert status.code == 0
     assert "finished" in status.out
+    assert "what the dead pages link to was not visited" in status.out
+    assert "pages are dead: what they link to was not visited" in run.log
     trace = await call(tmp_path, "trace", f"{url}/product/6", "broken", "--frontier", frontier)
     assert "visited" in trace.out, trace.out
 
@@ -263,6 +267,45 @@ async def test_items_of_settled_pages_are_in_the_feed_of_a_process_that_was_kill
     status = await call(tmp_path, "status", "dying", "--frontier", frontier, "--json")
     assert json.loads(status.out)["done"] == 5, status.out
     assert len(died.items["dying"]) == 5
+
+
+@pytest.mark.slow("a site that is away for four seconds")
+async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage(tmp_path: Path, frontier: str) -> None:
+    lost, until = 0, time.monotonic() + 3600.0
+
+    @web.middleware
+    async def away(request: web.Request, handler: Answer) -> web.StreamResponse:
+        nonlocal lost, until
+        until = time.monotonic() + 4.0 if not lost else until
+        if time.monotonic() < until:
+            lost += 1
+            assert request.transport is not None
+            request.transport.abort()
+        return await handler(request)
+
+    shop = site()
+    shop.middlewares.append(away)
+    async with serving(shop) as url:
+        run = await crawl(tmp_path, ["patient"], frontier, url=url)
+    assert len(run.items["patient"]) == 30, run.log
+    assert "scrapy.finished" in run.log
+    assert "dead" not in run.log
+    assert lost < 30, "it went on at full pace"
+
+
+@pytest.mark.slow("a disk that is full for three seconds")
+async def test_pages_wait_while_the_disk_of_their_feed_is_full_and_no_item_is_written_twice(
+    tmp_path: Path, frontier: str
+) -> None:
+    storages = {"": "tests.e2e.scrapy_project.full_disk.FullDisk"}
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["plain"], frontier, url=url, FEED_STORAGES=storages)
+    status = await call(tmp_path, "status", "plain", "--frontier", frontier, "--json")
+    facts = json.loads(status.out)
+    assert (facts["dead"], facts["waiting"], facts["leased"]) == (0, 0, 0), facts
+    assert len(run.items["plain"]) == len(set(run.items["plain"])) == ITEMS["plain"]
+    assert run.log.count("feed.unwritable ") == run.log.count("feed.unwritable: over") == 1
+    assert run.reasons == {"plain": "finished"}
 
 
 @pytest.mark.slow("a Scrapy process")

@@ -6,15 +6,20 @@ from trotline.model.job import Job
 from trotline.model.queue_job import is_queue
 from trotline.rules.shelves import MISSING, UNREACHABLE
 
+FEED = "feed cannot be written"
+"""Of a process of the Scrapy bridge (bridges/scrapy/unwritten.py)."""
+
 
 def remedy(held_back: str, job: Job) -> str:
     """What to do about it; empty if there is nothing."""
     if held_back.startswith(MISSING):
         again = "with another job" if is_queue(job) else same("start", file_of(job.spider), "--fresh", job=job)
         return f"the broker has lost them, and the job cannot finish: begin anew when the rest is done: {again}"
+    if held_back.startswith(FEED):
+        return "make room on its disk: nothing is lost, and its pages are settled when the file can be written"
     if outage(held_back) is None and not held_back.startswith(UNREACHABLE):
         return ""
-    doctor = same("doctor", file_of(job.spider))
+    doctor = same("doctor") if is_queue(job) else same("doctor", file_of(job.spider))
     if held_back.startswith(UNREACHABLE):
         return (
             "pages whose tasks are in the books are visited meanwhile; held back are tasks in its queues, and nothing "

@@ -82,7 +82,7 @@ def _near(settings: Settings, name: str | None, known: list[Target]) -> str:
         return (
             f"{public(settings.frontier)} answers and has no job at all. If there was one: is this the right server "
             "and database (--frontier)? Was it emptied, or restarted without its data? Its log and its settings of "
-            "persistence say it. What it had is gone then; a new job: trotline start FILE"
+            "persistence say it. What it had is gone then; a new job: trotline start FILE, or the next scrapy crawl"
         )
     if not known:
         return "Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier URL"

@@ -38,6 +38,7 @@ from trotline.coordinator.held_back import held_back_of
 from trotline.coordinator.outlook import living
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
+from trotline.model.queue_job import is_scrapy
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import archive_note, merge_note
@@ -232,6 +233,9 @@ def portrait(look: Look) -> list[str]:
     if look.reasons:
         lines += dead_reasons_view.tables(look.reasons, _MOST)
         lines += ["", f"look at them: {same('dead', look.target.name)}"]
+        if p.dead and p.finished_at is not None and is_scrapy(job):
+            again = same("dead", look.target.name, "--revive")
+            lines.append(f"what the dead pages link to was not visited; visit them again: {again}")
     if hint := go_on(look.target, p, look.workers):
         lines += ["", hint]
     return lines

@@ -65,6 +65,9 @@ async def steer(console: Console, job: Job, verb: Verb, lane: str | None = None)
 
 async def _check_lane(console: Console, job: Job, lane: str) -> None:
     """A lane without tasks is probably a typing error."""
+    if await console.lane_views([lane]):
+        # Asked first: a list of all is no snapshot, and may miss a lane whose last waiting task is leased meanwhile.
+        return
     known = [view.lane for view in await console.lanes(_ALL_LANES)]
     if lane in known:
         return

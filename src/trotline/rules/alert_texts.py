@@ -2,11 +2,14 @@
 
 from trotline.model.alert import Alert, AlertMessage, AlertState
 from trotline.model.job import Job
+from trotline.model.queue_job import is_queue
 from trotline.model.time import Moment, Seconds, iso
 from trotline.rules.alert_book import CHECKED_LATE
 from trotline.rules.alerts import RULES, minutes
 
 LONGEST_SUBJECT = 120
+_WATCH = "watch `trotline status --json`, the exit codes of its processes, or the API of `trotline web`"
+"""In place of alerts, for jobs of Scrapy and of a `Queue`."""
 
 
 def title(alert: Alert) -> str:
@@ -66,6 +69,8 @@ def unchecked(job: Job, checked: Seconds | None) -> str:
     last evaluation; None: there was none."""
     if job.ended_at is not None or (checked is not None and checked < CHECKED_LATE):
         return ""
+    if is_queue(job):
+        return f"its alerts are not checked: coordinators look after spiders of Trotline only; {_WATCH}"
     start = f"trotline coordinate {job.rules.source or job.spider + '.py'}"
     if checked is None:
         return f"its alerts are not checked: no coordinator runs; start one: {start}"

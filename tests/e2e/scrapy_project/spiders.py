@@ -425,6 +425,16 @@ class Members(scrapy.Spider):
         yield {"url": response.url, "who": who, "account": response.meta["trotline_account"]}
 
 
+class Patient(scrapy.Spider):
+    """Of a site that is away at the beginning."""
+
+    name = "patient"
+    start_urls = [f"{SITE}/product/{number % 8}?visit={number}" for number in range(30)]
+
+    def parse(self, response):
+        yield {"url": response.url.partition("?")[2]}
+
+
 class Dying(scrapy.Spider):
     """Its process is gone in the middle of the last page, long after the other pages were settled."""
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Sequence
 from socket import gethostname
 
 from trotline.bridges.scrapy.engine_link import EngineLink
+from trotline.bridges.scrapy.held_back import HeldBack
 from trotline.bridges.scrapy.imported_filter import ImportedFilter
 from trotline.bridges.scrapy.imported_filter import read as read_filter
 from trotline.bridges.scrapy.job_end import JobEnd
@@ -57,20 +58,22 @@ class FrontierClient:
         slots: int,
         link: EngineLink,
         *,
+        held: HeldBack,
         once: bool = False,
         pools: Pools | None = None,
     ) -> None:
-        """`slots`: downloads at a time; `once`: if the last job of this name has ended, no other is begun; `pools`: of
-        proxies, None without them."""
+        """`slots`: downloads at a time; `held`: what this process waits for; `once`: if the last job of this name has
+        ended, no other is begun; `pools`: of proxies, None without them."""
         self.worker = worker_name(0)
         self.end = JobEnd()
-        self.results = ResultWriter(self.worker)
+        self.results = ResultWriter(self.worker, held)
         self.demand = LeaseDemand(slots, lambda: link.lag)
-        self.feeder = LeaseFeeder(self.worker, link, self.demand, self.results, self.end, pools)
+        self.feeder = LeaseFeeder(self.worker, link, self.demand, self.results, self.end, pools, held)
         self.notify_at: Seconds = NEVER
         """Scrapy's thread wants to be notified at this time, by the monotonic clock."""
         self.start_urls: StartUrls | None = None
         self._link = link
+        self._held = held
         self._spider = spider
         self._once = once
         self._pools = pools
@@ -190,6 +193,8 @@ class FrontierClient:
         with contextlib.suppress(FrontierUnreachable, FrontierGone):
             await self._opened.frontier.leave(self.worker)
             announced = await self._opened.frontier.announce_finish()
+            if announced:
+                self.end.dead = (await self.progress()).dead
         return announced
 
     async def disconnect(self) -> None:
@@ -247,7 +252,7 @@ class FrontierClient:
         while True:
             await asyncio.sleep(_MEASURED)
             self.demand.measure(_MEASURED)
-            if time.monotonic() >= self.notify_at:
+            if time.monotonic() >= self.notify_at or self._held.feed:
                 self._link.notify()
 
     async def _probe(self) -> None:
@@ -258,7 +263,13 @@ class FrontierClient:
     async def _keep(self) -> None:
         """The heartbeat."""
         while True:
-            about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=self._slots, pools=self.feeder.served)
+            about = WorkerInfo(
+                host=gethostname(),
+                process=os.getpid(),
+                slots=self._slots,
+                held_back=self._held.text,
+                pools=self.feeder.served,
+            )
             try:
                 await self.opened.frontier.beat(self.worker, about)
             except FrontierError as error:
@@ -281,6 +292,6 @@ class FrontierClient:
         try:
             await work
         except FrontierError as error:
-            self.end.fail()
+            self.end.fail(gone=isinstance(error, FrontierGone))
             log.error("scrapy.frontier_failed %s %s", error.what, error.hint or "")
             self._link.notify()

@@ -8,6 +8,7 @@ from trotline.model.job import Progress, State
 log = logging.getLogger("trotline.scrapy")
 
 _CANCELLED = "cancelled"
+_FAILED = "frontier_failed"
 
 
 class JobEnd:
@@ -18,6 +19,9 @@ class JobEnd:
         """The job is finished, over all processes; what is added later reopens it."""
         self.why = ""
         """An operator ended it: "cancelled", or the limit that it has reached; or the frontier failed."""
+        self.gone = False
+        self.dead = 0
+        """Pages in the graveyard at the end of the job."""
         self.epoch = 0
         """Grows with everything that is added."""
         self.lock = threading.Lock()
@@ -32,14 +36,34 @@ class JobEnd:
             self.why = progress.spent or (_CANCELLED if progress.state is State.CANCELLED else "")
         return ends
 
-    def fail(self) -> None:
+    def fail(self, *, gone: bool) -> None:
+        """`gone`: the frontier answers, and does not know the job."""
         self.ended = True
-        self.why = "frontier_failed"
+        self.gone = gone
+        self.why = _FAILED
 
     def log(self, job: str, spider: str, reason: str, *, announced: bool) -> None:
         """When the process ends. `reason`: that of Scrapy; `announced`: this process says that the job is finished."""
         if self.why == _CANCELLED:
             log.info("scrapy.cancelled %s was cancelled; a new job begins with the next: scrapy crawl %s", job, spider)
+        elif self.why == _FAILED and self.gone:
+            log.error(
+                "scrapy.stopped %s is not in the frontier any more: it was forgotten (trotline jobs --forget), or its "
+                "server lost its data. It ends in all processes, and the next begins from the start: scrapy crawl %s",
+                job, spider,
+            )  # fmt: skip
+        elif self.why == _FAILED:
+            log.error(
+                "scrapy.stopped %s: the frontier failed (scrapy.frontier_failed, above). When it is in order, the job "
+                "goes on with the next: scrapy crawl %s; if its data is gone, that begins from the start",
+                job, spider,
+            )  # fmt: skip
+        elif announced and self.dead:
+            log.warning(
+                "scrapy.finished %s is finished, in all processes, but %s dead: what they link to was not visited. "
+                "See why: trotline dead %s; visit them again: trotline dead %s --revive, and then: scrapy crawl %s",
+                job, "1 page is" if self.dead == 1 else f"{self.dead:,} pages are", job, job, spider,
+            )  # fmt: skip
         elif announced:
             log.info("scrapy.finished %s is finished, in all processes", job)
         elif reason != "finished":

@@ -11,6 +11,7 @@ import msgspec
 
 from trotline.bridges.scrapy.engine_link import EngineLink
 from trotline.bridges.scrapy.held_account import LOST
+from trotline.bridges.scrapy.held_back import LEASES, HeldBack
 from trotline.bridges.scrapy.job_end import JobEnd
 from trotline.bridges.scrapy.lease_demand import GATHER, LeaseDemand
 from trotline.bridges.scrapy.pools import Pools
@@ -56,6 +57,7 @@ class LeaseFeeder:
         results: ResultWriter,
         end: JobEnd,
         pools: Pools | None,
+        held: HeldBack,
     ) -> None:
         self.ready: deque[Ready] = deque()
         """Leases whose start time has come."""
@@ -65,6 +67,7 @@ class LeaseFeeder:
         self._results = results
         self._end = end
         self._pools = pools
+        self._held = held
         self._event = asyncio.Event()
         self._outage = OutageLog(log)
         self._reported_at = float("-inf")
@@ -102,7 +105,7 @@ class LeaseFeeder:
         return len(self.ready) + len(self._starts)
 
     def _room(self) -> int:
-        downloads = self._link.busy()
+        downloads = None if self._held.feed else self._link.busy()
         return 0 if downloads is None else self._demand.room(downloads, self._here)
 
     async def _something(self, within: Seconds) -> None:
@@ -122,9 +125,11 @@ class LeaseFeeder:
                 return
         except FrontierUnreachable as error:
             self._outage.report(error.what)
+            self._held.report(LEASES, f"frontier is unreachable: {error.what}")
             await asyncio.sleep(_PAUSE)
             return
         self._outage.report("")
+        self._held.report(LEASES, "")
         if leases:
             self._end.ended = False
             self._results.tokens.update(lease.token for lease in leases)

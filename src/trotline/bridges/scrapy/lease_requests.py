@@ -9,16 +9,26 @@ from scrapy import Request, Spider
 from trotline.bridges.scrapy.cookie_jars import CookieJars
 from trotline.bridges.scrapy.lease_feeder import Ready
 from trotline.bridges.scrapy.log_in import METHOD
+from trotline.bridges.scrapy.methods import UnknownMethod
 from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.request_codec import ACCOUNT, RequestCodec
 from trotline.bridges.scrapy.visits import Visit
 from trotline.bridges.scrapy.way_out import WayOut
 from trotline.model.lease import Settlement
-from trotline.model.outcome import Bury, Snooze
+from trotline.model.outcome import Bury, Retry, Snooze
+from trotline.model.task import Task
+from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.tagged_json import BadData
 
 log = logging.getLogger("trotline.scrapy")
+
+OTHER_VERSION_AGAIN: Seconds = 30.0
+"""A request whose callback this version of the spider does not have is tried again after this,"""
+OTHER_VERSION_TRIES = 10
+"""and so often in all; retries of Scrapy before count, too."""
+_KEEP = "keep the old callback's name until the job has ended"
+_LONGEST_REASON = 200
 
 
 class LeaseRequests:
@@ -35,6 +45,8 @@ class LeaseRequests:
         self._jars = jars
         self._pools = pools
         self._settle = settle
+        self._named: set[str] = set()
+        """Missing methods, each logged once."""
 
     def visit(self, ready: Ready) -> Visit | None:
         """None: what is in the queue is no request of this spider. It must not stop the others."""
@@ -46,13 +58,30 @@ class LeaseRequests:
             request, jar = self._codec.decode(lease.task)
             if jar is not None:
                 self._jars.restore(request, jar)
+        except UnknownMethod as error:
+            self._settle(Settlement(lease, self._of_other_version(lease.task, str(error))))
+            return None
         except (BadData, ValueError, TypeError) as error:
             why = redaction.text(str(error), about=lease.task)
             log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
-            self._settle(Settlement(lease, Bury(f"not read: {why[:200]}")))
+            self._settle(Settlement(lease, Bury(f"not read: {why[:_LONGEST_REASON]}")))
             return None
         self._open_session(request, way)
         return Visit(lease, request, way)
+
+    def _of_other_version(self, task: Task, why: str) -> Retry | Bury:
+        """A deploy: a process with the version that has the method may run beside this one, or come soon."""
+        why = redaction.text(why, about=task)[:_LONGEST_REASON]
+        if task.attempt >= OTHER_VERSION_TRIES - 1:
+            log.error("scrapy.not_read %s is buried: %s; %s", redaction.url(task.url), why, _KEEP)
+            return Bury(f"not read: {why}; {_KEEP}")
+        if why not in self._named:
+            self._named.add(why)
+            log.warning(
+                "scrapy.other_version %s is given back: %s. It is tried every %d s, %d times in all; %s",
+                redaction.url(task.url), why, OTHER_VERSION_AGAIN, OTHER_VERSION_TRIES, _KEEP,
+            )  # fmt: skip
+        return Retry(OTHER_VERSION_AGAIN, f"not read: {why}")
 
     def _open_session(self, request: Request, way: WayOut | None) -> None:
         if way is not None and way.account is not None:

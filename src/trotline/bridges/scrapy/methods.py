@@ -9,6 +9,10 @@ from scrapy import Spider
 from trotline.rules.tagged_json import BadData, NotData
 
 
+class UnknownMethod(BadData):
+    """The request was stored by another version of the spider."""
+
+
 class Methods:
     """Names of the spider's methods, both ways. Only a method of the spider can be called by what is in a queue."""
 
@@ -47,5 +51,5 @@ class Methods:
     def find(self, name: Any) -> Callable[..., Any]:
         found = self._methods.get(name) if isinstance(name, str) else None
         if found is None:
-            raise BadData(f"the spider {self._spider.name!r} has no method {str(name)[:100]!r}")
+            raise UnknownMethod(f"the spider {self._spider.name!r} has no method {str(name)[:100]!r}")
         return found

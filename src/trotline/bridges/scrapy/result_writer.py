@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from trotline.bridges.scrapy.held_account import LOST
+from trotline.bridges.scrapy.held_back import RESULTS, HeldBack
 from trotline.errors import FrontierGone, FrontierUnreachable
 from trotline.frontier.known_links import KnownLinks
 from trotline.frontier.outage_log import OutageLog
@@ -48,7 +49,7 @@ class Written(msgspec.Struct):
 class ResultWriter:
     """The deques are filled by Scrapy's thread, and emptied in the client's loop."""
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, held: HeldBack | None = None) -> None:
         self.puts: deque[Task] = deque()
         self.settlements: deque[Settlement] = deque()
         self.sessions: deque[tuple[Settlement, bytes]] = deque()
@@ -67,6 +68,7 @@ class ResultWriter:
         self._sending = 0
         self._settled = 0
         self._outage = OutageLog(log)
+        self._held = held or HeldBack()
         self._lock = asyncio.Lock()
 
     @property
@@ -217,4 +219,8 @@ class ResultWriter:
             self.known.add_fingerprint(task.fingerprint)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await until_reachable(call, self._outage.report)
+        return await until_reachable(call, self._report)
+
+    def _report(self, why: str) -> None:
+        self._outage.report(why)
+        self._held.report(RESULTS, f"frontier is unreachable: {why}" if why else "")

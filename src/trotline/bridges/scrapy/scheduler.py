@@ -14,7 +14,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from trotline.bridges.scrapy import engine_hooks, fleet_stats
+from trotline.bridges.scrapy import engine_hooks, fleet_stats, held_back
 from trotline.bridges.scrapy.captive_proxies import CaptiveProxies
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.cookie_jars import CookieJars
@@ -62,6 +62,7 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._options = Options.read(crawler)
+        self._held = held_back.of(crawler)
         self._visits: dict[Request, Visit] = {}
         """By the request object that `next_request` returned."""
         self._counted = Written()
@@ -85,7 +86,9 @@ class Scheduler(BaseScheduler):
         options, pools = self._options, self._open_pools(spider)
         slots = engine.downloader.total_concurrency or NO_LIMIT
         self._link = EngineLink(engine, back, self._news)
-        self._client = FrontierClient(options.plan, options.spider, slots, self._link, once=options.once, pools=pools)
+        self._client = FrontierClient(
+            options.plan, options.spider, slots, self._link, held=self._held, once=options.once, pools=pools
+        )
         if options.inbox:
             self._client.start_urls = inbox = StartUrls(options.inbox, back, self._read_entries)
             setattr(spider, TRUSTS_INBOX, inbox.trusted)
@@ -93,7 +96,7 @@ class Scheduler(BaseScheduler):
         codec = RequestCodec(spider, frozenset(options.slots), jars.private)
         self._tasks = RequestTasks(self._crawler, options, codec, jars, pools, self._client.now)
         self._requests = LeaseRequests(spider, codec, jars, pools, self._client.add_settlement)
-        self._events = VisitEvents(self._crawler, spider, options, self._client, jars, self._visits)
+        self._events = VisitEvents(self._crawler, spider, options, self._client, jars, self._visits, self._held)
         if pools is not None:
             self._set_middlewares(pools)
         engine_hooks.install(engine, self._events, SLOT)
@@ -150,6 +153,7 @@ class Scheduler(BaseScheduler):
         try:
             if self._client.end.over:
                 return
+            self._events.flush_last()
             announced = await maybe_deferred_to_future(self._thread.deferred(self._client.close(CLOSE_WITHIN)))
             self._count_written()
             own = self._stats.get_stats()
@@ -258,8 +262,8 @@ class Scheduler(BaseScheduler):
         while ready:
             one = ready.popleft()
             self._client.demand.popped += 1
-            if time.monotonic() > one.latest:
-                # The next starts of its lane are reserved for others.
+            if self._held.feed or time.monotonic() > one.latest:
+                # The next starts of its lane are reserved for others; and with a full disk none begins.
                 self._client.give_back(one.lease)
                 continue
             visit = self._requests.visit(one)
@@ -295,6 +299,7 @@ class Scheduler(BaseScheduler):
         """Of the client's thread."""
         self._count_written()
         self._events.results_were_sent()
+        self._events.flush_again()
 
     def _count_written(self) -> None:
         written, before = msgspec.structs.replace(self._client.results.written), self._counted

@@ -17,7 +17,9 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from trotline.bridges.scrapy import held_back
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
+from trotline.bridges.scrapy.held_back import SINK, HeldBack
 from trotline.config import backends
 from trotline.config.urls import sink_url
 from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
@@ -64,7 +66,7 @@ class SinkPipeline:
     async def open_spider(self, spider: Any = None) -> None:
         self._site = cast(Any, self._crawler.spider).name
         self._thread = ClientThread(into_this_thread())
-        self._writer = _Writer(backends.open_sink(self._url))
+        self._writer = _Writer(backends.open_sink(self._url), held_back.of(self._crawler))
         await maybe_deferred_to_future(self._thread.deferred(self._writer.open()))
 
     async def process_item(self, item: Any, spider: Any = None) -> Any:
@@ -103,8 +105,9 @@ class SinkPipeline:
 class _Writer:
     """In the loop of the thread: one batch at a time, for all items that wait."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, held: HeldBack) -> None:
         self._sink = sink
+        self._held = held
         self._waiting: list[_Waiting] = []
         self._sending: asyncio.Task[None] | None = None
         self._outage = OutageLog(log, "sink.unreachable")
@@ -147,9 +150,11 @@ class _Writer:
                 continue
             except SinkUnreachable as error:
                 self._outage.report(error.what)
+                self._held.report(SINK, f"sink is unreachable: {error.what}")
                 await asyncio.sleep(_AGAIN)
                 continue
             self._outage.report("")
+            self._held.report(SINK, "")
             for _, answer in batch:
                 answer.set_result("")
             return

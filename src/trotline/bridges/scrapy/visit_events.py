@@ -17,9 +17,11 @@ from trotline.bridges.scrapy.errbacks import has_errback
 from trotline.bridges.scrapy.feeds import Feeds
 from trotline.bridges.scrapy.frontier_client import FrontierClient
 from trotline.bridges.scrapy.held_account import HeldAccount
+from trotline.bridges.scrapy.held_back import HeldBack
 from trotline.bridges.scrapy.options import Options
 from trotline.bridges.scrapy.request_codec import SLOT
 from trotline.bridges.scrapy.request_tasks import STARTED, Parent
+from trotline.bridges.scrapy.unwritten import Unwritten
 from trotline.bridges.scrapy.visits import Visit, asked_rest
 from trotline.model.account import StoredCookie
 
@@ -36,6 +38,7 @@ class VisitEvents:
         client: FrontierClient,
         jars: CookieJars,
         visits: dict[Request, Visit],
+        held: HeldBack,
     ) -> None:
         """`visits`: by the request object that the engine was given."""
         self.parents: WeakKeyDictionary[Request, Parent] = WeakKeyDictionary()
@@ -46,12 +49,14 @@ class VisitEvents:
         self._client = client
         self._jars = jars
         self._visits = visits
-        self._feeds = Feeds(crawler)
+        self._feeds = Feeds(crawler, self._item_lost)
+        self._unwritten = Unwritten(held, self._feeds.flush, self._settle)
         self._drained: list[Deferred[None]] = []
         self._closing = False
         handlers: dict[object, Callable[..., None]] = {
             signals.item_scraped: self._item_scraped,
             signals.item_error: self._item_error,
+            signals.request_reached_downloader: self._reached,
             signals.response_downloaded: self._response_downloaded,
         }
         for signal, handler in handlers.items():
@@ -119,11 +124,23 @@ class VisitEvents:
         visit = self._visits.pop(request, None)
         if visit is None:
             return
-        if visit.items:
-            try:
-                self._feeds.flush()
-            except OSError as error:
-                visit.item_error = Failure(error)  # type: ignore[no-untyped-call]
+        if not visit.items:
+            self._settle(visit)
+            return
+        try:
+            self._unwritten.add(visit)
+        except BrokenPipeError as error:
+            visit.item_error = Failure(error)  # type: ignore[no-untyped-call]
+            self._settle(visit)
+
+    def flush_again(self) -> None:
+        """Called often: pages may wait for a feed that could not be written."""
+        self._unwritten.again()
+
+    def flush_last(self) -> None:
+        self._unwritten.close()
+
+    def _settle(self, visit: Visit) -> None:
         settlement, held = visit.settlement(), visit.way.account if visit.way is not None else None
         if held is None:
             self._client.add_settlement(settlement)
@@ -137,6 +154,11 @@ class VisitEvents:
         return SLOT if request in self._visits else None
 
     # Signals
+
+    def _reached(self, request: Request) -> None:
+        visit = self._visits.get(request)
+        if visit is not None:
+            visit.reached = True
 
     def _response_downloaded(self, response: Response, request: Request) -> None:
         visit = self._visits.get(request)
@@ -153,6 +175,10 @@ class VisitEvents:
         visit = self._visits.get(getattr(response, "request", None))  # type: ignore[arg-type]
         if visit is not None:
             visit.items += 1
+
+    def _item_lost(self, response: Any, failure: Failure) -> None:
+        self._item_error(response, failure)
+        self._unwritten.lost(str(failure.value))
 
     def _item_error(self, response: Any, failure: Failure) -> None:
         visit = self._visits.get(getattr(response, "request", None))  # type: ignore[arg-type]

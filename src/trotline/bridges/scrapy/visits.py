@@ -10,7 +10,7 @@ from scrapy.exceptions import IgnoreRequest
 from twisted.python.failure import Failure
 
 from trotline.bridges.scrapy.errbacks import has_errback
-from trotline.bridges.scrapy.way_out import WayOut
+from trotline.bridges.scrapy.way_out import WayOut, failure_of
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
@@ -25,6 +25,7 @@ _LONGEST_REASON = 200
 _LIBRARIES = tuple(str(Path(file).parent) for file in (scrapy.__file__, __file__))
 _DROPPED = frozenset((404, 410))
 _THROTTLED = 429
+_WEB = ("http:", "https:")
 _UNAVAILABLE = 503
 
 
@@ -32,8 +33,9 @@ class Visit:
     """What happened to one lease so far. Used in Scrapy's thread only."""
 
     __slots__ = (
-        "again", "children", "failure", "given", "item_error", "items", "latency", "lease", "occurrences", "refused",
-        "refused_more", "request", "rest", "sent", "size", "spider_error", "status", "unhandled", "waits_since", "way",
+        "again", "children", "failure", "given", "item_error", "items", "latency", "lease", "occurrences", "reached",
+        "refused", "refused_more", "request", "rest", "sent", "size", "spider_error", "status", "unhandled",
+        "waits_since", "way",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, request: Request, way: WayOut | None = None) -> None:
@@ -53,6 +55,8 @@ class Visit:
         """By its id: what its requests carry that can change (shared_objects)."""
         self.again: Task | None = None
         """The same task with the request of a retry."""
+        self.reached = False
+        """It was given to the downloader: no middleware has answered or refused it."""
         self.status = 0
         self.size = 0
         self.latency: Seconds = 0.0
@@ -132,10 +136,24 @@ class Visit:
         return redaction.text(whole(text), about=self.lease.task)
 
     def _feedback(self) -> LaneFeedback | None:
-        """Failures are not reported: which of them are tried again is the business of Scrapy's middlewares."""
+        """Of each attempt. Which pages are tried again, and what an error status means, is the business of Scrapy's
+        middlewares."""
         if self.rest is not None:
             return LaneFeedback(Kind.THROTTLED, rest=self.rest)
-        return LaneFeedback(Kind.OK, took=self.latency) if self.status and self.status < 400 else None
+        if self.status:
+            return LaneFeedback(Kind.OK, took=self.latency) if self.status < 400 else None
+        return LaneFeedback(Kind.UNREACHABLE) if self._is_unreachable() else None
+
+    def _is_unreachable(self) -> bool:
+        if not self.reached or not self.lease.task.url.startswith(_WEB):
+            return False
+        if self.way is not None and self.way.proxy is not None and self.way.member is not MemberResult.UNCLEAR:
+            # A failure of the proxy says nothing about the host.
+            return False
+        if self.failure is not None and (error := self.failure.value) is not None:
+            return failure_of(error) is not None or isinstance(error, OSError)
+        # A middleware wants a retry, and keeps the error for itself.
+        return self.again is not None
 
 
 def _and_more(requests: int) -> str:

@@ -26,3 +26,26 @@ def test_a_process_that_is_stopped_says_how_the_job_goes_on(caplog: pytest.LogCa
     caplog.set_level(logging.INFO)
     JobEnd().log("shop-1", "shop", "shutdown", announced=False)
     assert "goes on" in caplog.text
+
+
+@pytest.mark.parametrize(("dead", "said"), [(1, "1 page is dead"), (1200, "1,200 pages are dead")])
+def test_a_job_with_dead_pages_says_that_their_links_were_not_visited(
+    caplog: pytest.LogCaptureFixture, dead: int, said: str
+) -> None:
+    end = JobEnd()
+    end.dead = dead
+    end.log("shop-1", "shop", "finished", announced=True)
+    assert said in caplog.text
+    assert "trotline dead shop-1 --revive" in caplog.text
+
+
+@pytest.mark.parametrize(("gone", "said"), [(True, "is not in the frontier any more"), (False, "the frontier failed")])
+def test_a_job_whose_frontier_failed_is_not_said_to_go_on_in_other_processes(
+    caplog: pytest.LogCaptureFixture, gone: bool, said: str
+) -> None:
+    end = JobEnd()
+    end.fail(gone=gone)
+    end.log("shop-1", "shop", "frontier_failed", announced=False)
+    assert said in caplog.text
+    assert "from the start" in caplog.text
+    assert "other processes" not in caplog.text

@@ -2,11 +2,19 @@
 
 import pytest
 from scrapy import Request
+from scrapy.exceptions import IgnoreRequest, NotSupported
+from twisted.internet import error as tx
+from twisted.python.failure import Failure
+from twisted.web.client import ResponseNeverReceived
 
 from trotline.bridges.scrapy.visits import Visit
-from trotline.model.lease import Lease
+from trotline.bridges.scrapy.way_out import WayOut
+from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.outcome import Bury
+from trotline.model.proxy import Proxy
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
+from trotline.model.verdict import Kind
 
 
 def refused(why: str, more: int) -> Bury:
@@ -27,3 +35,60 @@ def test_the_reason_of_the_first_request_is_kept_and_the_others_are_counted(more
 
 def test_a_long_reason_does_not_hide_how_many_there_are() -> None:
     assert refused("x" * 999, 6).why.endswith("xx; and 6 more requests")
+
+
+def attempt(error: Exception | None = None, *, reached: bool = True, url: str = "https://shop.example/") -> Visit:
+    visit = Visit(Lease(Task(url=url, route="parse"), 1, 0.0, 0.0, 0.0, 0.0), Request(url))
+    visit.reached = reached
+    if error is not None:
+        visit.failure = Failure(error)  # type: ignore[no-untyped-call]
+    return visit
+
+
+REFUSED, UNKNOWN, LATE, TLS = (
+    tx.ConnectionRefusedError(),
+    tx.DNSLookupError(),
+    tx.TimeoutError(),
+    ResponseNeverReceived([]),
+)
+
+
+@pytest.mark.parametrize("error", [REFUSED, UNKNOWN, LATE, TLS, ConnectionResetError()])
+def test_a_host_that_cannot_be_reached_is_reported_to_its_lane(error: Exception) -> None:
+    assert attempt(error).settlement().news == LaneFeedback(Kind.UNREACHABLE)
+
+
+def test_an_attempt_without_an_answer_that_scrapy_tries_again_is_reported_too() -> None:
+    visit = attempt()
+    visit.again = visit.lease.task
+    assert visit.settlement().news == LaneFeedback(Kind.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    "error", [IgnoreRequest("robots.txt"), NotSupported("no handler"), RuntimeError("a middleware of the project")]
+)
+def test_what_says_nothing_about_the_host_is_not_reported(error: Exception) -> None:
+    assert attempt(error).settlement().news is None
+
+
+def test_a_request_that_no_downloader_got_says_nothing_about_the_host() -> None:
+    visit = attempt(reached=False)
+    visit.again = visit.lease.task
+    assert visit.settlement().news is None
+    assert attempt(FileNotFoundError("x"), url="file:///x").settlement().news is None
+
+
+@pytest.mark.parametrize("status", [403, 404, 500, 503])
+def test_an_error_status_is_an_answer_which_scrapy_judges(status: int) -> None:
+    visit = attempt()
+    visit.status = status
+    visit.again = visit.lease.task
+    assert visit.settlement().news is None
+
+
+@pytest.mark.parametrize(("member", "reported"), [(MemberResult.UNCLEAR, True), (MemberResult.UNUSED, False)])
+def test_a_failure_of_the_proxy_says_nothing_about_the_host(member: MemberResult, reported: bool) -> None:
+    visit = attempt(REFUSED)
+    visit.way = WayOut(Proxy(host="192.0.2.1", port=3128))
+    visit.way.member = member
+    assert (visit.settlement().news is not None) is reported
