@@ -5,9 +5,9 @@ import difflib
 import msgspec
 
 from trotline.commands.find_jobs import Here, Target, console_of, frontiers, jobs_here, survey
+from trotline.config.backend_urls import public
 from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.config.urls import public
 from trotline.errors import SettingsError
 
 __all__ = ["Here", "Target", "console_of", "find", "frontiers", "jobs_here", "not_here", "spider_name", "survey"]
