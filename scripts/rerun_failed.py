@@ -28,6 +28,9 @@ def main(arguments: Sequence[str]) -> int:
     if code != _TESTS_FAILED:
         return code
     before = _failed()
+    if not all(name.partition("::")[0].endswith(".py") for name in before):
+        # Processes of xdist that collected different tests: none was run.
+        return code
     code = _pytest(AGAIN)
     if flaky := sorted(before - _failed()):
         counts = remember(flaky, FILE, datetime.now(UTC))

@@ -404,10 +404,10 @@ for _number in (1, 2, 3, 4):
 
 
 @runner("docs/how-to/scrapy.md 1")
-@runner("docs/how-to/scrapy.md 2")
 @runner("docs/how-to/scrapy.md 3")
 @runner("docs/how-to/scrapy.md 4")
-@runner("docs/how-to/scrapy.md 6")
+@runner("docs/how-to/scrapy.md 5")
+@runner("docs/how-to/scrapy.md 7")
 @runner("docs/how-to/from-scrapy-redis.md 1")
 def of_a_scrapy_project(reader: Reader, text: str) -> None:
     """Settings that the add-on accepts."""
@@ -427,7 +427,30 @@ def of_a_scrapy_project(reader: Reader, text: str) -> None:
     assert bool(options.inbox) == ("TROTLINE_INBOX" in given)
 
 
-@runner("docs/how-to/scrapy.md 5")
+@runner("docs/how-to/scrapy.md 2")
+def an_item_that_travels(reader: Reader, text: str) -> None:
+    """From page to page, each request stored as data and read again."""
+    from scrapy import Spider
+    from scrapy.http import HtmlResponse
+
+    from trotline.bridges.scrapy.request_codec import RequestCodec
+
+    spider: Any = type("Shop", (Spider,), {"name": "shop", **reader.execute(text)})()
+    codec = RequestCodec(spider)
+    body = b'<h1>Lamp</h1><b class="price">3.50</b><b class="stock">7</b>'
+    callback, given, seen = spider.parse_product, dict[str, Any](), list[str]()
+    while True:
+        (found,) = callback(HtmlResponse("https://shop.example/p/1", body=body), **given)
+        if isinstance(found, dict):
+            break
+        request, _ = codec.decode(codec.encode(found, 1, now=0.0))
+        seen.append(request.url)
+        callback, given = request.callback, request.cb_kwargs
+    assert found == {"name": "Lamp", "price": "3.50", "stock": "7"}
+    assert seen == ["https://shop.example/price", "https://shop.example/stock"]
+
+
+@runner("docs/how-to/scrapy.md 6")
 def a_spider_that_logs_in(reader: Reader, text: str) -> None:
     from scrapy.http import HtmlResponse
 

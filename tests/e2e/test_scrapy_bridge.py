@@ -57,6 +57,7 @@ async def test_spiders_give_the_same_items_as_without_the_bridge(tmp_path: Path,
         assert bridged.items[name] == plain.items[name], name
         assert len(plain.items[name]) == count, name
     assert "Traceback" not in bridged.log
+    assert "scrapy.shared_object" not in bridged.log
     # `start_requests` alone, which this version of Scrapy calls only with the bridge.
     assert [json.loads(line)["name"] for line in bridged.items["older"]] == ["Product 0", "Product 1", "Product 2"]
 
@@ -109,6 +110,13 @@ async def test_a_crawl_that_was_stopped_goes_on_with_the_next_command(tmp_path: 
     assert "joins it" in second.log
 
 
+@pytest.mark.slow("two Scrapy processes, one without the bridge")
+async def test_a_redirect_to_itself_is_followed_and_not_filtered(tmp_path: Path, frontier: str) -> None:
+    plain, bridged = await crawl_both(tmp_path, ["walled"], frontier)
+    assert plain.items["walled"] == []
+    assert bridged.items["walled"] == ['{"title": "Behind the wall", "redirects": 1}']
+
+
 @pytest.mark.slow("a Scrapy process, and commands")
 async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path: Path, frontier: str) -> None:
     async with serving(site()) as url:
@@ -122,9 +130,15 @@ async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path
     assert graves["2"]["why"].startswith("item pipeline error: KeyError")
     assert graves["3"]["why"].startswith("not stored: ")
     assert "meta['page']" in graves["3"]["why"]
+    assert graves["3"]["why"].endswith("; and 2 more requests")
     assert "<lambda>" in graves["4"]["why"]
     assert graves["500"]["why"] == "broken: 500"
     assert graves["5"]["why"].startswith("unreachable: ")
+    # Those of start() have no page.
+    (said,) = [line for line in run.log.splitlines() if "scrapy.start_not_stored 2 " in line]
+    assert "/product/8: " in said
+    assert "'trotline/not_stored': 6" in run.log
+    assert "'trotline/not_stored/no_page': 2" in run.log
     # The requests of a page with an error are visited, as without the bridge.
     assert [json.loads(line) for line in run.items["broken"]] == [{"name": "Product 6"}]
     assert "404" not in graves
@@ -134,6 +148,15 @@ async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path
     assert "finished" in status.out
     trace = await call(tmp_path, "trace", f"{url}/product/6", "broken", "--frontier", frontier)
     assert "visited" in trace.out, trace.out
+
+
+@pytest.mark.slow("a Scrapy process")
+async def test_an_item_that_several_requests_share_is_copied_and_named_once(tmp_path: Path, frontier: str) -> None:
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["sharing"], frontier, url=url)
+    assert run.items["sharing"] == ['{"filled": 1}'] * 4
+    (said,) = [line for line in run.log.splitlines() if "scrapy.shared_object" in line]
+    assert "scrapy.shared_object parse yields several requests with the same object in cb_kwargs['item']" in said
 
 
 @pytest.mark.slow("two Scrapy processes")
@@ -250,3 +273,7 @@ async def test_a_frontier_that_is_down_is_named_in_one_line_and_in_no_second_err
     assert "cannot reach redis 127.0.0.1:1" in line
     assert "Event loop is closed" not in run.log
     assert "never awaited" not in run.log
+    # Scrapy logs the error three times, without its causes, which would be hundreds of lines.
+    assert "Connect call failed" in line
+    assert "The above exception was the direct cause" not in run.log
+    assert "redis.exceptions" not in run.log

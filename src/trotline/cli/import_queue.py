@@ -8,6 +8,7 @@ from trotline.cli.formatting import count, json_line, safe
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.config.settings import refuse_password
+from trotline.errors import SettingsError
 from trotline.model.secret import is_reference
 from trotline.model.time import seconds
 from trotline.rules.scrapy_job_owner import job_name
@@ -37,10 +38,9 @@ def command() -> None:
 @click.option(
     "--delay",
     type=click.FloatRange(0),
-    required=True,
     metavar="SECONDS",
     # No default: the job keeps it until its end, whatever the settings of the project say.
-    help="As DOWNLOAD_DELAY, of all processes together; 0 is none.",
+    help="As DOWNLOAD_DELAY, of all processes together; 0 is none.  [required]",
 )
 @click.option(
     "--concurrency",
@@ -58,7 +58,7 @@ def scrapy_redis(
     seen: str,
     job: str | None,
     idle: str,
-    delay: float,
+    delay: float | None,
     concurrency: int,
     frontier: str | None,
     as_json: bool,
@@ -71,6 +71,12 @@ def scrapy_redis(
     from trotline.commands.import_scrapy_redis import Wanted, run
 
     refuse_password("--from", source)
+    if delay is None:
+        raise SettingsError(
+            "--delay is missing: the job keeps it until it ends, and DOWNLOAD_DELAY of the project does not change it",
+            hint="The seconds between two pages of a host, of all processes together, for example 2 pages a second: "
+            "--delay 0.5. For no limit: --delay 0",
+        )
     name = job or job_name(spider)
     try:
         pause = seconds(idle)

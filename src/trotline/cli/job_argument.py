@@ -5,13 +5,18 @@ import difflib
 import msgspec
 
 from trotline.commands.find_jobs import Here, Target, console_of, frontiers, jobs_here, survey
+from trotline.commands.scrapy_job_owner import read_name
 from trotline.config.backend_urls import public
 from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.errors import SettingsError
+from trotline.errors import FrontierError, SettingsError
+from trotline.model.queue_job import is_scrapy
+from trotline.rules.scrapy_job_owner import job_name
 
 __all__ = ["Here", "Target", "console_of", "find", "frontiers", "jobs_here", "not_here", "spider_name", "survey"]
 
+_LOOKED_UP = 50
+"""Names of Scrapy jobs that are looked up for a name which is none of them."""
 _NAMED = 20
 """Names in one message; a folder of a thousand spiders has a list of its own."""
 
@@ -35,9 +40,34 @@ async def find(settings: Settings, wanted: str | None, usage: str = "") -> Targe
         raise SettingsError(
             "there are jobs of several spiders here: which one?", hint=_names(known) + (usage and f"\n  {usage}")
         )
-    if not fitting:
+    found = await _with_scrapy_name(fitting[-1]) if fitting else await _of_scrapy(known, name or "")
+    if found is None:
         raise not_here(settings, name, known)
-    return msgspec.structs.replace(fitting[-1], typed=wanted or "")
+    return msgspec.structs.replace(found, typed=wanted or "")
+
+
+async def _of_scrapy(known: list[Target], name: str) -> Target | None:
+    """The newest job of the spider that a Scrapy project knows by this name: that of its job is another one, if it has
+    other letters, or TROTLINE_JOB."""
+    newest = {target.job.spider: target for target in known if is_scrapy(target.job)}
+    if usual := newest.get(job_name(name)):
+        return await _with_scrapy_name(usual)
+    for target in sorted(newest.values(), key=lambda one: one.job.started_at, reverse=True)[:_LOOKED_UP]:
+        found = await _with_scrapy_name(target)
+        if found.scrapy == name:
+            return found
+    return None
+
+
+async def _with_scrapy_name(target: Target) -> Target:
+    if not is_scrapy(target.job):
+        return target
+    try:
+        async with console_of(target) as console:
+            return msgspec.structs.replace(target, scrapy=await read_name(console))
+    except FrontierError:
+        # The command itself says what is wrong with it.
+        return target
 
 
 def not_here(settings: Settings, name: str | None, known: list[Target]) -> SettingsError:

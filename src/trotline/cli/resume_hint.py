@@ -6,6 +6,9 @@ from trotline.cli.suggested_commands import file_of, same
 from trotline.config.backends import is_local
 from trotline.model.job import Progress, State
 from trotline.model.queue_job import is_queue, own_program
+from trotline.rules.scrapy_job_owner import crawl_command
+
+_LONGEST = 200
 
 
 def go_on(target: Target, progress: Progress, workers: int) -> str:
@@ -42,7 +45,8 @@ def themselves(workers: int) -> str:
 
 
 def _own_program(target: Target) -> str:
-    return safe(own_program(target.job), 80)
+    known = crawl_command(target.scrapy, target.job.spider) if target.scrapy else own_program(target.job)
+    return safe(known, _LONGEST)
 
 
 def _other_version(target: Target) -> str:

@@ -23,6 +23,8 @@ class Target(msgspec.Struct, frozen=True):
     job: Job
     typed: str = ""
     """What it was asked for by; empty if by nothing."""
+    scrapy: str = ""
+    """The spider's name in its Scrapy project, if the job is one of Scrapy's, and it was looked up."""
 
     @property
     def name(self) -> str:

@@ -9,6 +9,15 @@ from trotline.rules.scrapy_job_owner import NOTE, SpiderNote, other_arguments
 _TRIES = 20
 
 
+async def read_name(console: Console) -> str:
+    """As Scrapy knows the spider; empty: the job does not say it."""
+    (note,) = await console.read_notes([NOTE])
+    try:
+        return msgspec.json.decode(note.data, type=SpiderNote).name if note is not None else ""
+    except msgspec.MsgspecError:
+        return ""
+
+
 async def join(console: Console, job: str, spider: SpiderNote) -> list[str]:
     """The arguments in which this spider differs from the one that began the job. SettingsError: it is another one."""
     for _ in range(_TRIES):

@@ -99,6 +99,8 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     ordered: Bounds | None = None
     """Bounds set by the operator, for all jobs."""
     claims: tuple[Claim, ...] = ()
+    older: int = 0
+    """Visits that began before its last rest and are still under way: a probe does not wait for them."""
 
 
 def bounds_of(pace: Pace, pool: str = "") -> Bounds:
@@ -137,10 +139,29 @@ def robots_known(lane: Lane, now: Moment) -> bool:
 
 
 def allowed(lane: Lane, now: Moment, *, heeds: bool = False) -> int:
-    """Concurrent visits. One while the lane is probed; or, for a job that obeys robots.txt, until that is known."""
-    if lane.rests > 0 or lane.failures >= BREAKER or (heeds and not robots_known(lane, now)):
+    """Concurrent visits. While the lane is probed, one beside those that began before its rest: a page that hangs would
+    hold up the probe, and so the whole lane. For a job that obeys robots.txt, one until that is known."""
+    if heeds and not robots_known(lane, now):
         return 1
+    if _is_probed(lane):
+        return min(lane.concurrency, lane.older + 1)
     return lane.concurrency
+
+
+def _is_probed(lane: Lane) -> bool:
+    return lane.rests > 0 or lane.failures >= BREAKER
+
+
+def with_older(lane: Lane, running: int, before: Lane, running_before: int) -> Lane:
+    """The lane after visits ended or began, with what is left of those from before its rest. Which ones ended is not
+    known: while a probe is under way they count as older ones."""
+    if lane.rests > before.rests:
+        older = running
+    elif _is_probed(lane):
+        older = max(0, before.older - max(0, running_before - running))
+    else:
+        older = 0
+    return lane if older == lane.older else msgspec.structs.replace(lane, older=older)
 
 
 def reserve(

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping
 
 import msgspec
@@ -26,6 +27,12 @@ def job_name(spider: str) -> str:
     if name == spider and 0 < len(name) <= _LONGEST_NAME:
         return name
     return f"{name.strip('-')[: _LONGEST_NAME - _DIGEST - 1] or 'spider'}-{_digest(spider)}"
+
+
+def crawl_command(spider: str, job: str) -> str:
+    """What starts the spider with this job. `spider`: as Scrapy knows it; `job`: the job's name."""
+    named = "" if job_name(spider) == job else f" -s TROTLINE_JOB={job}"
+    return f"scrapy crawl {shlex.quote(spider)}{named}"
 
 
 def digests(arguments: Mapping[str, str]) -> dict[str, str]:

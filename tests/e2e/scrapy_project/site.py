@@ -19,6 +19,7 @@ def site() -> web.Application:
         ("/product/{number}", made.product),
         ("/old/{number}", made.old),
         ("/flaky/{number}", made.flaky),
+        ("/wall", made.wall),
         ("/login", made.login),
         ("/members", made.members),
         ("/jar/{name}", made.jar),
@@ -65,6 +66,14 @@ class _Site:
 
     async def old(self, request: web.Request) -> web.Response:
         raise web.HTTPFound(f"/product/{request.match_info['number']}")
+
+    async def wall(self, request: web.Request) -> web.Response:
+        """Shows its page to those who come back with its cookie."""
+        if "seen" in request.cookies:
+            return _page("<h1>Behind the wall</h1>")
+        answer = web.HTTPFound("/wall")
+        answer.set_cookie("seen", "yes")
+        raise answer
 
     async def flaky(self, request: web.Request) -> web.Response:
         """Each page answers at the second try."""

@@ -278,6 +278,18 @@ class Moved(scrapy.Spider):
         yield {"path": response.url.partition("//")[2].partition("/")[2], "retries": retries, "redirected": redirected}
 
 
+class Walled(scrapy.Spider):
+    """A page that sets a cookie and redirects to itself."""
+
+    name = "walled"
+
+    async def start(self):
+        yield scrapy.Request(f"{SITE}/wall")
+
+    def parse(self, response):
+        yield {"title": response.css("h1::text").get(), "redirects": response.meta.get("redirect_times", 0)}
+
+
 class Older(scrapy.Spider):
     """With the method of before Scrapy 2.13, which 2.16 and later do not call."""
 
@@ -310,6 +322,8 @@ class Broken(scrapy.Spider):
         for path in ("product/1", "product/2", "product/3", "product/4", "status/500", "status/404"):
             yield scrapy.Request(f"{SITE}/{path}")
         yield scrapy.Request("http://127.0.0.1:1/5")
+        for number in (8, 9):
+            yield scrapy.Request(f"{SITE}/product/{number}", lambda response: None)
 
     def parse(self, response):
         match response.url.rpartition("/")[2]:
@@ -319,12 +333,29 @@ class Broken(scrapy.Spider):
             case "2":
                 yield {"name": "Product 2"}
             case "3":
-                yield response.follow("/product/7", self.parse_product, meta={"page": response})
+                for number in (7, 8, 9):
+                    yield response.follow(f"/product/{number}", self.parse_product, meta={"page": response})
             case "4":
                 yield response.follow("/product/7", lambda response: None)
 
     def parse_product(self, response):
         yield {"name": response.css("h1::text").get()}
+
+
+class Sharing(scrapy.Spider):
+    """Two pages fill one item, which works in one process that keeps it in memory."""
+
+    name = "sharing"
+    start_urls = [f"{SITE}/catalog"]
+
+    def parse(self, response):
+        item = {}
+        for number in range(4):
+            yield response.follow(f"/product/{number}", self.parse_product, cb_kwargs={"item": item})
+
+    def parse_product(self, response, item):
+        item[response.css("h1::text").get()] = True
+        yield {"filled": len(item)}
 
 
 try:

@@ -9,7 +9,8 @@ def test_no_host_is_visited_at_full_speed_because_nobody_said_a_pace(call: Call)
     """The job keeps its pace until it ends: DOWNLOAD_DELAY of the project would not slow it down."""
     code, _, err = call("import", "scrapy-redis", "shop", "--from", "redis://127.0.0.1:1/0")
     assert code == 2
-    assert "--delay" in err
+    assert "--delay is missing" in err
+    assert "--delay 0.5" in err
 
 
 def test_a_crawl_of_which_nothing_was_moved_is_not_continued() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from trotline.rules.scrapy_job_owner import SpiderNote, digests, job_name, other_arguments
+from trotline.rules.scrapy_job_owner import SpiderNote, crawl_command, digests, job_name, other_arguments
 
 LETTERS = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -30,3 +30,16 @@ def test_arguments_are_compared_without_keeping_their_values() -> None:
     assert other_arguments(there, here) == ["category", "day"]
     assert "hunter2" not in str(there)
     assert other_arguments(SpiderNote("shop"), here) == []
+
+
+@pytest.mark.parametrize(
+    ("spider", "job", "command"),
+    [
+        ("shop", "shop", "scrapy crawl shop"),
+        ("shop.de", job_name("shop.de"), "scrapy crawl shop.de"),
+        ("shop.de", "monday", "scrapy crawl shop.de -s TROTLINE_JOB=monday"),
+        ("my shop; ls", job_name("my shop; ls"), "scrapy crawl 'my shop; ls'"),
+    ],
+)
+def test_the_command_that_goes_on_has_the_name_that_scrapy_knows(spider: str, job: str, command: str) -> None:
+    assert crawl_command(spider, job) == command

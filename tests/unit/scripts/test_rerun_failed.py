@@ -88,3 +88,19 @@ def test_every_time_counts(tmp_path: Path):
     assert counts == Counter({"a::b": 2, "a::c[x y]": 1})
     assert file.read_text().splitlines()[0] == "2026-03-01T00:00:00Z a::b"
     assert told(["a::b"], counts)[1] == "  a::b (2 so far)"
+
+
+def test_processes_that_collect_different_tests_fail_at_once(run, monkeypatch: pytest.MonkeyPatch):
+    """Pytest names the processes as what failed, and would run everything alone for that."""
+    ran = []
+
+    def pytest_of(arguments):
+        ran.append(arguments)
+        rerun_failed._LAST_FAILED.parent.mkdir(parents=True, exist_ok=True)
+        rerun_failed._LAST_FAILED.write_text('{"gw1": true}')
+        return 1
+
+    monkeypatch.setattr(rerun_failed, "_pytest", pytest_of)
+
+    assert run(NEVER) == 1
+    assert ran == [["-q"]]

@@ -279,10 +279,10 @@ LANE = (
     "NAME", "WHY", "TOUCHED", "STATE", "LEASED", "WAKE",
     "FLOOR", "CEILING", "CONCURRENCY", "INTERVAL", "NEXT", "REST",
     "FAILURES", "SINCE", "RESTS", "SLOWED", "LATENCY", "USUAL", "TROUBLE", "CREDIT", "CREDITED",
-    "LIMIT", "SURE", "LOST", "PHASE", "ANSWERS", "LAST_ANSWERS", "LAST_PHASE", "ASKED", "ASKED_AT",
+    "LIMIT", "SURE", "LOST", "PHASE", "ANSWERS", "LAST_ANSWERS", "LAST_PHASE", "ASKED", "ASKED_AT", "OLDER",
     "ORDERED", "CLAIMS", "MINE", "CHANGED", "FREED", "KEPT", "DELAYED", "LEVELS",
 )  # fmt: skip
-"""A lane in a script. FLOOR to ASKED_AT are the fields of rules/pace.py, packed in this order; after LEVELS, the number
+"""A lane in a script. FLOOR to OLDER are the fields of rules/pace.py, packed in this order; after LEVELS, the number
 of levels with tasks of the job, follow pairs of level and stamp."""
 
 CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
@@ -333,8 +333,8 @@ TEMPLATE_NUMBERS = 65_000
 MOST_TEMPLATES = 58_500
 """Fewer than numbers, so that free ones are found quickly."""
 
-SHARED_LANE = struct.Struct("<BHBddIdddIdIdddddddBddIIddd")
-"""The shared part of a lane: 0, number of claims, 1 if an operator set its bounds; FLOOR to ASKED_AT. Then follow the
+SHARED_LANE = struct.Struct("<BHBddIdddIdIdddddddBddIIdddI")
+"""The shared part of a lane: 0, number of claims, 1 if an operator set its bounds; FLOOR to OLDER. Then follow the
 operator's bounds, the claims, and WHY."""
 STRUGGLING, CALM = 0, 1
 """The first byte. A calm lane has one claim, and nothing but good answers: a broad crawl has hundreds of thousands."""

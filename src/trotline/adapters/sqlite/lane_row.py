@@ -37,6 +37,10 @@ class PaceRow:
         self.kept = (running, self.pace)
         """As stored: an unchanged one is not written, and costs no fsync."""
 
+    def count_older(self) -> None:
+        running, stored = self.kept
+        self.pace = pace.with_older(self.pace, self.running, stored, running)
+
     def write(self, db: sqlite3.Connection) -> None:
         running, stored = self.kept
         if self.running != running or (self.pace is not stored and self.pace != stored):
@@ -98,6 +102,7 @@ class LaneRow:
         self.pace_row.running = changed
 
     def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
+        self.pace_row.count_older()
         state = self._state(now, job, rules.robots)
         if self.running < self.pace_row.kept[0]:
             self._wake_others(db, job, rules, now)

@@ -15,11 +15,13 @@ from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from trotline.bridges.scrapy.log_in import BEFORE_ROBOTS, LogIn
-from trotline.bridges.scrapy.options import UNFILTERED, Options, proxies_file
+from trotline.bridges.scrapy.options import OF_THE_ADDON, SETTINGS, UNFILTERED, Options, proxies_file
 from trotline.bridges.scrapy.pool_middlewares import BEFORE_RETRIES, BEHIND_CACHE, GoOut, Judge
 from trotline.bridges.scrapy.scheduler import Scheduler
+from trotline.config.settings import NAMES, PREFIX
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY
+from trotline.rules.name_suggestions import instead
 
 log = logging.getLogger("trotline.scrapy")
 
@@ -44,7 +46,8 @@ class Addon:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """SettingsError: a setting contradicts the add-on."""
+        """SettingsError: a setting contradicts the add-on, or it has none of this name."""
+        _refuse_unknown(settings)
         if _only_looks(self._crawler.spider):
             _refuse_to_go_directly(settings)
             return
@@ -80,6 +83,24 @@ def _refuse_to_go_directly(settings: BaseSettings) -> None:
             "the project has pools of proxies, and this command of Scrapy would visit the site directly",
             hint="Allow it with -s TROTLINE_POOL=direct, or look with: trotline shell URL --proxies FILE",
         )
+
+
+def _refuse_unknown(settings: BaseSettings) -> None:
+    """A mistyped setting would have no effect: TROTLINE_ONEC would begin a job that TROTLINE_ONCE does not."""
+    unknown = sorted(name for name in map(str, settings) if name.startswith("TROTLINE") and name not in SETTINGS)
+    for name in unknown:
+        if name in OF_THE_ADDON and settings.getpriority(name) == SETTINGS_PRIORITIES["addon"]:
+            continue
+        raise SettingsError(f"{name[:80]} is not a setting of the Trotline add-on", hint=_known(name))
+
+
+def _known(name: str) -> str:
+    if name.removeprefix(PREFIX).lower() not in NAMES:
+        return instead(name, SETTINGS, "settings")
+    return (
+        f"The variable {name} of the environment is for Trotline's own commands. The settings of a Scrapy project are: "
+        f"{SETTINGS[0]} (the frontier), {', '.join(SETTINGS[1:])}."
+    )
 
 
 def _refuse_others(settings: BaseSettings) -> None:

@@ -22,6 +22,13 @@ from trotline.model.queue_job import SCRAPY
 from trotline.rules.scrapy_job_owner import SpiderNote, digests, job_name
 from trotline.spider.spider_checks import name as checked_name
 
+SETTINGS = (
+    "TROTLINE", "TROTLINE_JOB", "TROTLINE_ONCE", "TROTLINE_STAY", "TROTLINE_INBOX", "TROTLINE_SINK", "TROTLINE_KEYS",
+    "TROTLINE_PROXIES", "TROTLINE_POOL", "TROTLINE_PROXY_HANDLERS",
+)  # fmt: skip
+"""Those of a project."""
+OF_THE_ADDON = ("TROTLINE_ADAPTIVE", "TROTLINE_UNFILTERED")
+"""The add-on sets them itself, for the scheduler."""
 UNFILTERED = "scrapy.dupefilters.BaseDupeFilter"
 """The class of a project that filters no duplicates."""
 

@@ -30,9 +30,11 @@ from trotline.bridges.scrapy.redis_spider import TRUSTS_INBOX
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.request_tasks import Parent, RequestTasks
 from trotline.bridges.scrapy.result_writer import Written
+from trotline.bridges.scrapy.shared_objects import SharedObjects
 from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
 from trotline.bridges.scrapy.visit_events import VisitEvents
 from trotline.bridges.scrapy.visits import Visit
+from trotline.errors import TrotlineError
 from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 from trotline.rules import redaction
@@ -63,6 +65,11 @@ class Scheduler(BaseScheduler):
         self._visits: dict[Request, Visit] = {}
         """By the request object that `next_request` returned."""
         self._counted = Written()
+        self._shared = SharedObjects()
+        self._pageless = 0
+        """Requests that were refused and have no page that could be buried,"""
+        self._first_pageless = ""
+        """and the first of them, with its reason."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -124,10 +131,12 @@ class Scheduler(BaseScheduler):
             seen = self._client.imported_filter(self._options.redis)
             self._tasks.imported = await maybe_deferred_to_future(self._thread.deferred(seen))
         except BaseException as error:
-            # Scrapy logs it with the causes of its causes, and closes us.
             log.error("scrapy.frontier_failed %s", error)
             self._client.end.over = True
             self._thread.stop()
+            if isinstance(error, TrotlineError):
+                # Scrapy logs it several times; its causes, which it names, would be hundreds of lines.
+                raise error.with_traceback(None) from None
             raise
         self._stats.set_value("trotline/job", job.id)
         what = f"joins it: {progress.done:,} done, {progress.waiting:,} waiting" if progress.admitted else "begins"
@@ -149,10 +158,19 @@ class Scheduler(BaseScheduler):
             )
             for name, value in fleet.items():
                 self._stats.set_value(f"fleet/{name}", value)
+            self._name_pageless()
             self._client.end.log(self._client.opened.job.id, self._spider.name, reason, announced=announced)
             await maybe_deferred_to_future(self._thread.deferred(self._client.disconnect()))
         finally:
             self._thread.stop()
+
+    def _name_pageless(self) -> None:
+        if self._pageless:
+            log.error(
+                "scrapy.start_not_stored %d of the requests of start() (or of an extension) could not be stored, are "
+                "in no `trotline dead`, and will not be visited. Change the spider, and crawl again. The first: %s",
+                self._pageless, self._first_pageless,
+            )  # fmt: skip
 
     def has_pending_requests(self) -> bool:
         """Until the job is finished, over all processes: so `spider_idle` means the fleet."""
@@ -170,10 +188,13 @@ class Scheduler(BaseScheduler):
         try:
             if visit is not None:
                 return self._go_on(request, visit)
-            return self._add(request, parent)
+            added = self._add(request, parent)
         except NotData as error:
             self._refuse(request, parent or visit, str(error))
             return False
+        if added and parent is not None:
+            self._shared.look(request, parent)
+        return added
 
     def _add(self, request: Request, parent: Parent | None) -> bool:
         fingerprint = self._tasks.fingerprint(request, parent)
@@ -220,8 +241,14 @@ class Scheduler(BaseScheduler):
         log.error(
             "scrapy.not_stored %s is not scheduled: %s. %s", redaction.url(request.url), redaction.text(why), _HINT
         )
-        if isinstance(parent, Visit):
-            parent.refused = parent.refused or f"{redaction.url(request.url)}: {why}"
+        if not isinstance(parent, Visit):
+            self._stats.inc_value("trotline/not_stored/no_page")
+            self._pageless += 1
+            self._first_pageless = self._first_pageless or f"{redaction.url(request.url)}: {redaction.text(why)}"
+        elif parent.refused:
+            parent.refused_more += 1
+        else:
+            parent.refused = f"{redaction.url(request.url)}: {why}"
 
     def next_request(self) -> Request | None:
         self._link.looked()

@@ -32,8 +32,8 @@ class Visit:
     """What happened to one lease so far. Used in Scrapy's thread only."""
 
     __slots__ = (
-        "again", "children", "failure", "item_error", "items", "latency", "lease", "occurrences", "refused", "request",
-        "rest", "sent", "size", "spider_error", "status", "unhandled", "waits_since", "way",
+        "again", "children", "failure", "given", "item_error", "items", "latency", "lease", "occurrences", "refused",
+        "refused_more", "request", "rest", "sent", "size", "spider_error", "status", "unhandled", "waits_since", "way",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, request: Request, way: WayOut | None = None) -> None:
@@ -49,6 +49,8 @@ class Visit:
         """Some are, before its end."""
         self.occurrences: Counter[tuple[str, str, bytes]] = Counter()
         """Of equal requests with `dont_filter`."""
+        self.given: dict[int, object] = {}
+        """By its id: what its requests carry that can change (shared_objects)."""
         self.again: Task | None = None
         """The same task with the request of a retry."""
         self.status = 0
@@ -62,7 +64,9 @@ class Visit:
         self.spider_error: Failure | None = None
         self.item_error: Failure | None = None
         self.refused = ""
-        """A request that it yielded cannot be stored, and why."""
+        """The first request that it yielded and that cannot be stored, and why;"""
+        self.refused_more = 0
+        """and how many more of them there are."""
         self.unhandled = False
         """The response was an error, and the spider does not handle those."""
 
@@ -104,7 +108,7 @@ class Visit:
         if self.item_error is not None:
             return self._buried("item pipeline error", self.item_error)
         if self.refused:
-            return Bury(f"not stored: {self._text(self.refused)[:_LONGEST_REASON]}")
+            return Bury(f"not stored: {self._text(self.refused)[:_LONGEST_REASON]}{_and_more(self.refused_more)}")
         if self.failure is not None and not has_errback(self.request):
             if isinstance(self.failure.value, IgnoreRequest):
                 return Done(why=f"refused: {self._said(self.failure)}")
@@ -132,6 +136,10 @@ class Visit:
         if self.rest is not None:
             return LaneFeedback(Kind.THROTTLED, rest=self.rest)
         return LaneFeedback(Kind.OK, took=self.latency) if self.status and self.status < 400 else None
+
+
+def _and_more(requests: int) -> str:
+    return f"; and {requests:,} more request{'s' if requests > 1 else ''}" if requests else ""
 
 
 def _traceback(error: BaseException | None) -> str:

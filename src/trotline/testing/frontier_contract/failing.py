@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from trotline.model.job import State
-from trotline.model.lease import LaneFeedback, Lease
-from trotline.model.outcome import Bury, Retry
+from trotline.model.lease import LaneFeedback, Lease, Settled
+from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import (
@@ -95,6 +95,39 @@ class FailPromises:
         assert await quiet(bench, frontier) > 0
 
         assert await frontier.lease("v", 10) == await other.lease("u", 10) == [], "one probe is on its way"
+
+    async def test_f16_a_page_that_hangs_does_not_hold_up_the_probe(self, bench: Bench) -> None:
+        """Visits from before the rest may take minutes: one probe goes out beside them, and only one."""
+        frontier = await bench.open()
+        await frontier.put(tasks(50))
+        hanging = [await lease_one(frontier, "w") for _ in range(2)]
+        throttled = await lease_one(frontier, "w")
+        await end(frontier, "w", throttled, Snooze(0, "429"), LaneFeedback(Kind.THROTTLED, rest=2.0))
+        assert await lease_all(frontier, "w") == [], "it rests"
+        bench.jump(3.0)
+
+        [probe] = await lease_all(frontier, "w")
+        assert await frontier.lease("w", 5) == [], "no second one"
+        await end(frontier, "w", probe, Snooze(0, "429"), LaneFeedback(Kind.THROTTLED, rest=2.0))
+        bench.jump(30.0)
+        [probe] = await lease_all(frontier, "w")
+        await finish(frontier, "w", [probe], Kind.OK)
+        bench.jump(1.0)
+
+        assert len(await lease_all(frontier, "w")) > 1, "it is open again"
+        assert await end(frontier, "w", hanging[0], Done()) == Settled.OK
+
+    async def test_f16_a_probe_goes_out_alone_after_the_older_visits_have_ended(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(50))
+        hanging = [await lease_one(frontier, "w") for _ in range(3)]
+        await end(frontier, "w", hanging[0], Snooze(0, "429"), LaneFeedback(Kind.THROTTLED, rest=2.0))
+        for lease in hanging[1:]:
+            await end(frontier, "w", lease, Bury("unreachable"), LaneFeedback(Kind.UNREACHABLE))
+        bench.jump(3.0)
+
+        assert len(await lease_all(frontier, "w")) == 1
+        assert await frontier.lease("w", 5) == []
 
     async def test_f16_pauses_grow_while_probes_fail(self, bench: Bench) -> None:
         frontier = await bench.open()

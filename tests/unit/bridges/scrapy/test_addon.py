@@ -1,6 +1,9 @@
 """The add-on reads a project's settings, and refuses those that it would contradict."""
 
+import ast
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +11,14 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
+from trotline.bridges import scrapy as bridge
 from trotline.bridges.scrapy import Addon, Scheduler
-from trotline.bridges.scrapy.options import Options
+from trotline.bridges.scrapy.options import OF_THE_ADDON, SETTINGS, Options
 from trotline.errors import SettingsError
 from trotline.model.pace import Pace, Rate
 
 PLACE = "sqlite:frontier.db"
+LISTS = ("SETTINGS", "OF_THE_ADDON")
 
 
 def project(spider: type[Spider] = Spider, name: str = "shop", **given: Any) -> Crawler:
@@ -48,6 +53,8 @@ def test_one_line_makes_ours_the_scheduler() -> None:
         ({"TROTLINE": "sqlite::memory:"}, "in memory"),
         ({"TROTLINE_JOB": "%(nothing)s"}, "no attribute 'nothing'"),
         ({"TROTLINE_JOB": "a b"}, "cannot be a spider's name"),
+        ({"TROTLINE_ONEC": True}, "TROTLINE_ONEC is not a setting"),
+        ({"TROTLINE_ADAPTIVE": True}, "TROTLINE_ADAPTIVE is not a setting"),
     ],
 )
 def test_settings_that_contradict_the_add_on_are_refused_with_a_hint(given: dict[str, Any], what: str) -> None:
@@ -71,6 +78,45 @@ def test_settings_without_effect_are_named_in_one_warning(caplog: pytest.LogCapt
         "no effect with the Trotline add-on: DUPEFILTER_DEBUG, SCHEDULER_FLUSH_ON_START, SCHEDULER_IDLE_BEFORE_CLOSE, "
         "SCHEDULER_PRIORITY_QUEUE"
     )
+
+
+def test_a_mistyped_setting_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(SettingsError) as error:
+        project(TROTLINE_ONEC=True)
+    assert error.value.hint.startswith("Did you mean 'TROTLINE_ONCE'? The settings there are: TROTLINE, TROTLINE_JOB")
+
+
+def test_a_variable_of_the_environment_is_not_a_setting_of_a_project() -> None:
+    with pytest.raises(SettingsError) as error:
+        project(TROTLINE_FRONTIER="sqlite:other.db")
+    assert "of the environment" in error.value.hint
+    assert "TROTLINE (the frontier)" in error.value.hint
+
+
+@pytest.mark.parametrize("priority", ["spider", "cmdline"])
+def test_settings_of_a_spider_and_of_the_command_line_are_checked_too(priority: str) -> None:
+    class Mistyped(Spider):
+        custom_settings = {"TROTLINE_POLL": "residential"} if priority == "spider" else None
+
+    crawler = Crawler(Mistyped, Settings({"TROTLINE": PLACE}))
+    if priority == "cmdline":
+        crawler.settings.set("TROTLINE_POLL", "residential", priority="cmdline")
+    crawler.spider = Mistyped("shop")
+    with pytest.raises(SettingsError, match="TROTLINE_POLL") as error:
+        Addon.from_crawler(crawler).update_settings(crawler.settings)
+    assert "Did you mean 'TROTLINE_POOL'?" in error.value.hint
+
+
+def test_the_known_settings_are_those_that_the_code_reads() -> None:
+    """`-s`, settings.py and spiders may set them; another name is refused."""
+    read = set()
+    for file in Path(bridge.__file__).parent.glob("*.py"):
+        for statement in ast.parse(file.read_text()).body:
+            lists_them = isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") in LISTS
+            for node in () if lists_them else ast.walk(statement):
+                if isinstance(node, ast.Constant) and re.fullmatch(r"TROTLINE(_[A-Z_]+)?", str(node.value)):
+                    read.add(node.value)
+    assert read == {*SETTINGS, *OF_THE_ADDON}
 
 
 def test_limits_of_a_process_become_paces_of_the_fleet() -> None:

@@ -70,6 +70,10 @@ class PaceRow:
         running, stored = self.kept
         return self.running != running or (self.pace is not stored and self.pace != stored)
 
+    def count_older(self) -> None:
+        running, stored = self.kept
+        self.pace = pace.with_older(self.pace, self.running, stored, running)
+
     def written(self) -> None:
         if self.changed:
             self.place = None
@@ -152,6 +156,7 @@ class LaneRow:
 
     def settle_state(self, job: str, rules: LaneRules, now: Moment) -> TurnWrite:
         """Decide when it may run next; call once, before the columns are written."""
+        self.pace_row.count_older()
         ready_at = self._ready_at(now, job, rules.robots)
         if self.running < self.pace_row.kept[0]:
             freed = lane_sharing.freed(self.pace, job, now)

@@ -143,7 +143,8 @@ local function throttled(lane, asked, chance)
     -- A probe: one visit alone cannot have been too fast.
     rest = max(rest, min(LONGEST_REST, THROTTLE_REST * 2 ^ min(lane[RESTS], DOUBLINGS)) * (1 + REST_SPREAD * chance))
   end
-  lane[RESTS] = lane[RESTS] + 1
+  -- With those that end in this call: `run` takes them away.
+  lane[RESTS], lane[OLDER] = lane[RESTS] + 1, lane[LEASED]
   if lane[SINCE] == 0 then lane[SINCE] = now end
   lane[REST], lane[WHY] = now + rest, why
 end
@@ -156,7 +157,7 @@ local function failed(lane, kind, asked, chance)
   if lane[FAILURES] < BREAKER or now < lane[REST] then return end
   if kind == "blocked" and lane[RESTS] == 0 then limited(lane, true) end
   local rest = min(LONGEST_REST, FIRST_REST * 2 ^ min(lane[RESTS], DOUBLINGS)) * (1 + REST_SPREAD * chance)
-  lane[RESTS], lane[REST] = lane[RESTS] + 1, now + max(rest, asked)
+  lane[RESTS], lane[REST], lane[OLDER] = lane[RESTS] + 1, now + max(rest, asked), lane[LEASED]
   lane[WHY] = string.format("%d failures in a row", lane[FAILURES])
 end
 

@@ -12,7 +12,7 @@ function open_pace(lane, bounds)
   lane[SLOWED], lane[LATENCY], lane[USUAL], lane[TROUBLE] = 0, 0, 0, 0
   lane[CREDIT], lane[CREDITED] = RETRY_ALLOWANCE, now
   lane[LIMIT], lane[SURE], lane[LOST], lane[PHASE], lane[ANSWERS] = 0, 0, 0, 0, 0
-  lane[LAST_ANSWERS], lane[LAST_PHASE], lane[ASKED], lane[ASKED_AT] = 0, 0, 0, 0
+  lane[LAST_ANSWERS], lane[LAST_PHASE], lane[ASKED], lane[ASKED_AT], lane[OLDER] = 0, 0, 0, 0, 0
 end
 
 -- The interval at full speed: by the bounds in force, and by robots.txt within them.
@@ -24,10 +24,11 @@ function robots_known(lane)
   return lane[ASKED_AT] > 0 and now < lane[ASKED_AT] + ROBOTS_GOOD_FOR
 end
 
--- Visits at the same time. One, if the lane has to prove that it answers; or that it is known how often it may be asked,
--- for a job that heeds robots.txt.
+-- Visits at the same time. If the lane has to prove that it answers, one probe beside those that began before its rest. For a
+-- job that heeds robots.txt, one until it is known how often it may be asked.
 function allowed(lane, heeds)
-  if lane[RESTS] > 0 or lane[FAILURES] >= BREAKER or (heeds and not robots_known(lane)) then return 1 end
+  if heeds and not robots_known(lane) then return 1 end
+  if lane[RESTS] > 0 or lane[FAILURES] >= BREAKER then return min(lane[CONCURRENCY], lane[OLDER] + 1) end
   return lane[CONCURRENCY]
 end
 

@@ -71,7 +71,7 @@ local function blank_lane(name)
   return {name, "", false, 0, 0, 0,
     0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, RETRY_ALLOWANCE, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     false, {}, 0, false, false, false, false, 0,
     0, 0, 0, 0, 0, 0}
 end
@@ -111,7 +111,7 @@ local function read_calm(name, packed)
   return {name, "", false, 0, runs, 0,
     least, most, places, interval, next_start, 0,
     0, 0, 0, 0, latency, usually, 0, RETRY_ALLOWANCE, 0,
-    0, 0, 0, 0, 0, 0, 0, asked, asked_at,
+    0, 0, 0, 0, 0, 0, 0, asked, asked_at, 0,
     false, {job, runs, used, 0, least, most, places}, job == book.number and 1 or 0, false, false, false, false, 0,
     0, 0, 0, 0, 0, 0}
 end
@@ -158,7 +158,7 @@ function pack_shared(lane)
       lane[ASKED_AT])
   end
   local parts = {
-    pack_(SHARED_FORM, STRUGGLING, #claims / CLAIM_SIZE, ordered and 1 or 0, unpack(lane, FLOOR, ASKED_AT)),
+    pack_(SHARED_FORM, STRUGGLING, #claims / CLAIM_SIZE, ordered and 1 or 0, unpack(lane, FLOOR, OLDER)),
     ordered and pack_(BOUNDS_FORM, unpack(ordered, BOUND_FLOOR, BOUND_CONCURRENCY)) or "",
   }
   for at = 1, #claims, CLAIM_SIZE do
@@ -175,6 +175,7 @@ function run(lane, count)
   -- Visits that began before a lane was repaired are not counted in it.
   count = max(count, -claims[at + CLAIM_OWNER])
   lane[LEASED] = lane[LEASED] + count
+  if count < 0 and lane[OLDER] > 0 then lane[OLDER] = max(0, lane[OLDER] + count) end
   claims[at] = claims[at + CLAIM_OWNER] + count
   if count <= 0 then lane[FREED] = true end
   change(lane)
