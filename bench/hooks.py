@@ -16,8 +16,8 @@ from trotline.config.components import open_gate
 from trotline.model.answer import Answer
 from trotline.model.lease import Lease
 from trotline.model.task import Task
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
 from trotline.worker.visit import Visitor
 
 KINDS = ("none", "none again", "before_request", "after_answer", "record")

@@ -16,8 +16,8 @@ import os
 import time
 from pathlib import Path
 
-from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.adapters.amqp.broker_url import address_of
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.frontier_url import parse
 from trotline.adapters.postgres.frontier.jobs import PostgresJobs
@@ -25,7 +25,7 @@ from trotline.adapters.postgres.frontier.open_job import open_books as postgres_
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.open_job import open_books, open_job
-from trotline.frontier.brokered import brokered
+from trotline.frontier.brokered_frontier import brokered
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task

@@ -21,7 +21,7 @@ import xxhash
 from redis import Redis
 
 from bench.redis_frontier import ServerMeter
-from trotline.adapters.redis import keys, layouts
+from trotline.adapters.redis import keys, lua_layouts
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.pool_members import member_field
@@ -54,7 +54,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Turn:
+class JobTransaction:
     """One measurement: microseconds of CPU per page."""
 
     lease: float
@@ -75,7 +75,7 @@ class Load:
 
 @dataclass
 class Found:
-    turns: dict[tuple[int, str], list[Turn]] = field(default_factory=dict)
+    turns: dict[tuple[int, str], list[JobTransaction]] = field(default_factory=dict)
     bytes_in_ring: float = 0.0
     bytes_in_quarantine: float = 0.0
     bytes_in_growth: float = 0.0
@@ -117,7 +117,7 @@ def use_all(server: Any, pool: Pool, lanes: Iterable[str], together: int) -> Non
         for number, member in enumerate(pool.members, 1)
     ]
     packed = [b"".join(single[start : start + together]) for start in range(0, len(single), together)]
-    ring = layouts.CALM_RING.pack(len(single), 1)
+    ring = lua_layouts.CALM_RING.pack(len(single), 1)
     for lane in lanes:
         for start in range(0, len(packed), 1000):
             server.rpush(keys.ring(0, lane), *packed[start : start + 1000])
@@ -130,14 +130,15 @@ def quarantine_all(server: Any, pool: Pool, lanes: Iterable[str], now: float) ->
         due = {
             member_field(member.id)
             + number.to_bytes(3, "little")
-            + (int(now) % layouts.RESTING_NUMBERS).to_bytes(3, "little")
-            + bytes([0, BEST // 2 * 4]): int((now + number) * UNITS) * layouts.RESTING_SCALE + layouts.RESTING_STRIKE
+            + (int(now) % lua_layouts.RESTING_NUMBERS).to_bytes(3, "little")
+            + bytes([0, BEST // 2 * 4]): int((now + number) * UNITS) * lua_layouts.RESTING_SCALE
+            + lua_layouts.RESTING_STRIKE
             for number, member in enumerate(pool.members, 1)
         }
         server.zadd(keys.resting(0, lane), due)
 
 
-async def turn(url: str, load: Load, per_lane: int, state: str) -> tuple[Turn, list[str]]:
+async def tx(url: str, load: Load, per_lane: int, state: str) -> tuple[JobTransaction, list[str]]:
     """One job: all its pages are put, then leased and settled."""
     server: Any = Redis.from_url(url)
     server.flushall()
@@ -162,7 +163,7 @@ async def turn(url: str, load: Load, per_lane: int, state: str) -> tuple[Turn, l
     await frontier.close()
     await jobs.close()
     micros = 1e6 / progress.done
-    return Turn(found[0] * micros, found[1] * micros), calls
+    return JobTransaction(found[0] * micros, found[1] * micros), calls
 
 
 async def _work(frontier: Any, meter: ServerMeter, clock: Clock, pools: Sequence[str]) -> tuple[float, float]:
@@ -226,11 +227,11 @@ async def measured(url: str, load: Load, rounds: int) -> Found:
     found = Found()
     kinds = [(per_lane, state) for per_lane in INTERVALS for state in STATES]
     # The first call of a script compiles it.
-    await turn(url, Load(load.members, min(64, load.lanes), load.pages), 8, FRESH)
+    await tx(url, Load(load.members, min(64, load.lanes), load.pages), 8, FRESH)
     for number in range(rounds):
         shift = number % len(STATES)
         for per_lane, state in (*kinds[shift:], *kinds[:shift]):
-            one, calls = await turn(url, load, per_lane, state)
+            one, calls = await tx(url, load, per_lane, state)
             found.turns.setdefault((per_lane, state), []).append(one)
             found.calls[per_lane, state] = calls
     found.bytes_in_ring, found.bytes_in_quarantine, found.bytes_in_growth = memory(url, load)

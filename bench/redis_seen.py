@@ -11,7 +11,7 @@ import argparse
 import asyncio
 from dataclasses import dataclass
 
-from trotline.model.seen_memory import Memory
+from trotline.model.duplicate_filter import Memory
 from trotline.testing.redis_seen import BATCH, fingerprints, recall
 from trotline.testing.redis_server import BUILDS, redis
 

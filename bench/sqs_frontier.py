@@ -16,9 +16,9 @@ from collections import Counter
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.open_job import open_books
-from trotline.adapters.sqs.address import address_of
 from trotline.adapters.sqs.broker import SqsBroker
-from trotline.frontier.brokered import brokered
+from trotline.adapters.sqs.broker_url import address_of
+from trotline.frontier.brokered_frontier import brokered
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task

@@ -19,10 +19,10 @@ import aiohttp
 
 from bench.web_sse import cpu_of
 from trotline.config import backends
-from trotline.coordinator.observer import survey
+from trotline.coordinator.job_observer import survey
 from trotline.model.job import LaneRules
 from trotline.model.task import Task
-from trotline.rules.job_summary import JobSummary
+from trotline.rules.survey_note import JobSummary
 from trotline.rules.urls import fingerprint
 from trotline.testing.redis_server import WHEEL, RedisServer, redis
 

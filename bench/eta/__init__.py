@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trotline.rules.eta import Range, Sample, Unknown, estimate, remember
-from trotline.rules.eta_loads import Load
+from trotline.rules.eta_bounds import Load
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SHARES = (0.25, 0.5, 0.75)

@@ -15,14 +15,14 @@ from trotline.model.job import Job
 from trotline.model.record import Record
 from trotline.model.task import LATER, SOON, Task
 from trotline.ports.frontier import BEAT
-from trotline.rules.eta_loads import Load
+from trotline.rules.eta_bounds import Load
 from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 FOLDER = Path(__file__).parent / "recordings"
 EVERY = 0.5

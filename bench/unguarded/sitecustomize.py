@@ -22,7 +22,7 @@ def _take_off() -> None:
     from aiohttp.client_proto import ResponseHandler
 
     from trotline.adapters.http import fetcher, response_reader
-    from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
+    from trotline.adapters.http.limited_connection import Watchdog, WatchedConnection
     from trotline.config import components
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapDetector, TrapRules

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from trotline.model.task import LATER, NORMAL, SOON, Task
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
+    from trotline.spider.css_selection import Selected, Selection
     from trotline.spider.handler_failed import HandlerFailed
     from trotline.spider.hooks import Drop, WorkerHandle
-    from trotline.spider.login import LoginSession
+    from trotline.spider.login_session import LoginSession
     from trotline.spider.page import BadJson, Page
     from trotline.spider.request import Request
     from trotline.spider.retry_page import Retry
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
-    from trotline.spider.selection import Selected, Selection
     from trotline.spider.spider import Spider
     from trotline.spider.xpath_selection import XPathSelected, XPathSelection
 
@@ -54,7 +54,7 @@ _HOMES = {
     "LATER": "model.task",
     "LeaseLost": "errors",
     "Limits": "model.limits",
-    "LoginSession": "spider.login",
+    "LoginSession": "spider.login_session",
     "NORMAL": "model.task",
     "Pace": "model.pace",
     "Page": "spider.page",
@@ -69,8 +69,8 @@ _HOMES = {
     "RunReport": "commands.run_script",
     "SOON": "model.task",
     "Secret": "model.secret",
-    "Selected": "spider.selection",
-    "Selection": "spider.selection",
+    "Selected": "spider.css_selection",
+    "Selection": "spider.css_selection",
     "Sitemap": "spider.seeds",
     "Spider": "spider.spider",
     "SyncQueue": "commands.sync_queue",

@@ -12,7 +12,7 @@ from trotline.adapters.postgres.frontier.open_job import open_job as postgres_jo
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.open_job import open_books, open_job
-from trotline.frontier.brokered import brokered
+from trotline.frontier.brokered_frontier import brokered
 from trotline.model.job import Job, LaneRules
 from trotline.ports.broker import Broker
 from trotline.testing.frontier_contract import BRISK, Client

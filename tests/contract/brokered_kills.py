@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.contract.brokered_benches import AnyBrokeredBench
 
-from trotline.frontier.pump import Pump
+from trotline.frontier.broker_pump import Pump
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
 from trotline.ports.broker_books import CLAIM
@@ -102,7 +102,7 @@ class BrokeredKills:
     async def test_a_client_that_dies_while_it_receives_loses_and_doubles_nothing(
         self, bench: AnyBrokeredBench, step: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("trotline.frontier.pump.ACK_AFTER", 0.0)
+        monkeypatch.setattr("trotline.frontier.broker_pump.ACK_AFTER", 0.0)
         victim, other = await bench.open(), await bench.again()
         wanted = tasks(COUNT)
         await other.put(wanted)

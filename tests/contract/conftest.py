@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def patient_brokers() -> Iterator[None]:
     """On a busy machine a broker takes seconds for an answer, and a lease that goes on without it finds nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trotline.frontier.pump.PATIENCE", 15.0)
+        patch.setattr("trotline.frontier.broker_pump.PATIENCE", 15.0)
         yield
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from trotline import Page, Spider
 from trotline.adapters.redis import inbox as redis_inbox
-from trotline.commands import inbox_input
+from trotline.commands import inbox_gate
 from trotline.config import backends
 from trotline.coordinator import inbox_reader
 from trotline.model.job import LaneRules
@@ -56,7 +56,7 @@ class SlowPuts:
 
 
 def reader(inbox: Inbox, job: OpenJob, frontier: str, known: Spider) -> inbox_reader.InboxReader:
-    return inbox_input.spider_reader(inbox, known, job, frontier, None, say=lambda _: None, high_water=HIGH_WATER)
+    return inbox_gate.spider_reader(inbox, known, job, frontier, None, say=lambda _: None, high_water=HIGH_WATER)
 
 
 async def work(frontier: str, url: str, job: str, taken_for: str) -> None:

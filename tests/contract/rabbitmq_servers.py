@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from tests.contract.brokered_benches import AtBroker, BrokeredBench, PostgresBooksBench
 
-from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.adapters.amqp.broker_url import address_of
 from trotline.ports.broker import Broker
 from trotline.testing.rabbitmq_server import RabbitServer, newer, rabbitmq
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from tests.contract.brokered_benches import AtBroker, BrokeredBench, PostgresBooksBench
 
-from trotline.adapters.sqs.address import address_of
 from trotline.adapters.sqs.broker import SqsBroker
+from trotline.adapters.sqs.broker_url import address_of
 from trotline.ports.broker import Broker
 from trotline.testing.sqs_server import CREDENTIALS, SqsServer, sqs
 

@@ -22,8 +22,8 @@ class TestRolledArchive(ArchiveContract):
 
     @pytest.fixture
     def place(self, tmp_path):
-        from trotline.adapters.objects.archive import ObjectArchive
-        from trotline.adapters.objects.folder import FolderStore
+        from trotline.adapters.archive.archive import ObjectArchive
+        from trotline.adapters.archive.folder_store import FolderStore
 
         return lambda: ObjectArchive(FolderStore(tmp_path), "contract", roll_size=1)
 
@@ -34,7 +34,7 @@ async def test_objects_are_joined_and_a_missing_one_is_named_before_anything_is_
 
 
 async def test_an_object_that_goes_while_it_is_joined_is_missing(tmp_path, monkeypatch):
-    from trotline.adapters.objects.folder import FolderStore
+    from trotline.adapters.archive.folder_store import FolderStore
 
     store = FolderStore(tmp_path)
     await store.put("open/1", b"a")

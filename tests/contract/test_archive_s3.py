@@ -13,8 +13,8 @@ import pytest
 from tests.contract.joined_objects import objects_are_joined
 from tests.contract.s3_servers import own_prefix, s3
 
-from trotline.adapters.s3.address import address_of
-from trotline.adapters.s3.store import S3Objects
+from trotline.adapters.s3.object_store import S3Objects
+from trotline.adapters.s3.s3_url import address_of
 from trotline.config import backends
 from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
 from trotline.model.archive import ArchiveQuery

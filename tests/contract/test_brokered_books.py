@@ -8,11 +8,11 @@ import pytest
 from tests.contract.brokered_benches import MemoryBrokerBench, MemoryPostgresBench
 
 from trotline.errors import FrontierError, FrontierUnreachable
-from trotline.frontier.pump import PATIENCE
+from trotline.frontier.broker_pump import PATIENCE
 from trotline.model.job import State
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
-from trotline.rules import shelves
+from trotline.rules import broker_shelves
 from trotline.testing.frontier_contract.bench import finish, lane_view, lease_all, task, tasks
 from trotline.testing.frontier_contract.living import RESCUED_WITHIN
 
@@ -45,12 +45,12 @@ def wake(opened: Any) -> None:
 
 async def test_a_lane_beyond_its_share_overflows_and_holds_up_no_other(bench: Bench) -> None:
     frontier = await bench.open()
-    huge = tasks(3 * shelves.LANE_SHARE, lane="huge.example")
+    huge = tasks(3 * broker_shelves.LANE_SHARE, lane="huge.example")
     await frontier.put(huge)
     await frontier.put([task("https://small.example/1", lane="small.example")])
     waiting = {shelf: len(queue) for shelf, queue in bench.broker.queues.items() if queue}
     main = sum(count for shelf, count in waiting.items() if "o" not in shelf)
-    assert main <= shelves.LANE_SHARE / shelves.PARCEL_TASKS + 2
+    assert main <= broker_shelves.LANE_SHARE / broker_shelves.PARCEL_TASKS + 2
     assert sum(waiting.values()) > main, "nothing overflowed"
     leased = await frontier.lease("w", 100)
     assert "small.example" in {lease.task.lane for lease in leased}
@@ -95,8 +95,8 @@ async def test_a_broker_that_is_away_loses_nothing_and_is_named_when_it_is_neede
 async def test_a_broker_that_is_away_for_long_stops_puts_before_they_change_anything(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trotline.frontier.pump.MOST_UNPUBLISHED", 3)
-    monkeypatch.setattr("trotline.frontier.pump._REST", 0.0)
+    monkeypatch.setattr("trotline.frontier.broker_pump.MOST_UNPUBLISHED", 3)
+    monkeypatch.setattr("trotline.frontier.broker_pump._REST", 0.0)
     frontier = await bench.open()
     bench.broker.down = True
     with pytest.raises(FrontierUnreachable, match="wait to be published"):

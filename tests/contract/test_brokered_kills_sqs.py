@@ -10,8 +10,8 @@ from tests.contract.brokered_benches import BrokeredBench
 from tests.contract.brokered_kills import COUNT, BrokeredKills, pump_of, run_to_the_end
 from tests.contract.sqs_servers import VISIBILITY, ShardedSqsBench, SqsBench, sqs_server
 
-from trotline.adapters.sqs.bodies import to_text
 from trotline.adapters.sqs.broker import SqsBroker
+from trotline.adapters.sqs.message_bodies import to_text
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
@@ -183,7 +183,7 @@ async def test_links_of_several_pages_are_sent_in_one_call_while_there_is_other_
 async def test_parcels_that_sqs_does_not_have_any_more_are_reported(
     bench: SqsBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("trotline.frontier.lost_parcels.AFTER", 0.0)
+    monkeypatch.setattr("trotline.frontier.lost_broker_messages.AFTER", 0.0)
     client = await bench.open()
     await client.put(tasks(COUNT))
     broker = broker_of(client)

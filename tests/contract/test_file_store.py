@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.contract.s3_servers import own_prefix, s3
 
-from trotline.adapters.s3.address import address_of
-from trotline.adapters.s3.store import S3Objects
+from trotline.adapters.s3.object_store import S3Objects
+from trotline.adapters.s3.s3_url import address_of
 from trotline.config.components import open_file_store
 from trotline.errors import SettingsError
 from trotline.model.stored_file import Files

@@ -16,7 +16,7 @@ import pytest
 from trotline.commands import archive as commands
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveQuery
-from trotline.rules import warc, warc_reading
+from trotline.rules import warc_reader, warc_writer
 
 NAME = "warc/20260101/20260101T000000-20260101T000000-w_1"
 AT = 1_767_225_600.0
@@ -40,7 +40,7 @@ def record(
         "WARC-Record-ID": urn or f"<urn:uuid:{uuid4()}>",
         "WARC-Date": date,
         "WARC-Target-URI": url,
-        "WARC-Payload-Digest": digest or warc.digest_of(body),
+        "WARC-Payload-Digest": digest or warc_writer.digest_of(body),
         "WARC-JSON-Metadata": json.dumps(about or {}),
         "Content-Length": len(block),
         **{name.replace("_", "-"): value for name, value in more.items()},
@@ -134,7 +134,7 @@ async def test_an_odd_line_of_an_index_is_named_and_the_others_are_read(tmp_path
 async def test_a_coded_body_that_cannot_be_decoded_is_named_and_the_others_are_read(
     tmp_path, monkeypatch, body, is_rolled
 ):
-    monkeypatch.setattr(warc_reading, "LARGEST_RECORD", 2_000_000)
+    monkeypatch.setattr(warc_reader, "LARGEST_RECORD", 2_000_000)
     folder, url = tmp_path / "pages", f"file:{tmp_path / 'pages'}"
     records = [record("http://good.test/"), record(coding=b"gzip", body=body), record("http://last.test/")]
     put(folder, "open/dead/00000000.warc.gz", b"".join(records))

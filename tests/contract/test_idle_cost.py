@@ -11,7 +11,7 @@ from tests.contract.redis_servers import RedisBench
 from trotline.adapters.postgres.frontier import database as postgres_database
 from trotline.adapters.postgres.frontier import wakeups as postgres_wakeups
 from trotline.adapters.redis import frontier as redis_frontier
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.testing.frontier_contract import Bench, task
 
 SCALE = 0.02

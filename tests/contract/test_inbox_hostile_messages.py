@@ -9,8 +9,8 @@ from aiormq import connect, spec
 from tests.contract.rabbitmq_servers import rabbit
 from tests.contract.test_inbox_brokers import RabbitProducer, taken
 
-from trotline.adapters.amqp.address import address_of
 from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.adapters.amqp.broker_url import address_of
 from trotline.adapters.amqp.connection import Line
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules

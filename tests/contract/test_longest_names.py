@@ -11,8 +11,8 @@ from trotline.model.job import LaneRules
 from trotline.model.lease import Admission
 from trotline.model.proxy_pool import lane_of
 from trotline.model.task import Task
-from trotline.rules import task_fields
-from trotline.rules.task_fields import LONGEST_NAME, InvalidValue
+from trotline.rules import task_checks
+from trotline.rules.task_checks import LONGEST_NAME, InvalidValue
 
 POOL = "@" + "p" * 60
 WIDE = 4
@@ -46,7 +46,7 @@ async def test_a_task_with_the_longest_names_is_kept_and_leased(bench, queues):
         site=name(4),
         pool=POOL,
     )
-    assert task_fields.task(Task(url="u", route="r", lane=name(1), chain=name(2), session=name(3), site=name(4)))
+    assert task_checks.task(Task(url="u", route="r", lane=name(1), chain=name(2), session=name(3), site=name(4)))
     assert await frontier.put([given]) == [Admission.NEW]
     assert [view.lane for view in await frontier.lanes()] == [lane]
     await frontier.session_home(name(3), "w")
@@ -55,7 +55,7 @@ async def test_a_task_with_the_longest_names_is_kept_and_leased(bench, queues):
 @pytest.mark.parametrize("field", ["lane", "chain", "session", "site", "route"])
 def test_a_longer_name_is_refused_with_the_limit(field):
     with pytest.raises(InvalidValue, match="at most 1,000 bytes in UTF-8"):
-        task_fields.task(Task(**{"url": "u", "route": "r", field: name(1) + "x"}))
+        task_checks.task(Task(**{"url": "u", "route": "r", field: name(1) + "x"}))
     with pytest.raises(InvalidValue, match="at most 1,000 bytes in UTF-8"):
-        task_fields.task(Task(**{"url": "u", "route": "r", field: "x" * 1_001}))
-    task_fields.task(Task(**{"url": "u", "route": "r", field: "x" * 1_000}))
+        task_checks.task(Task(**{"url": "u", "route": "r", field: "x" * 1_001}))
+    task_checks.task(Task(**{"url": "u", "route": "r", field: "x" * 1_000}))

@@ -21,10 +21,10 @@ from trotline.config.components import open_gate
 from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 CASES = list(cases())
 ORDINARY = 60

@@ -73,10 +73,10 @@ from trotline.model.visit_row import VisitRow
 from trotline.testing.frontier_contract import FrontierContract, tasks
 from trotline.testing.frontier_machine import frontier_machine
 from trotline.worker.commit import Committer
-from trotline.worker.coverage_count import CoverageCount
+from trotline.worker.field_coverage_counts import CoverageCount
 from trotline.worker.finished_visit import FinishedVisit
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.work_meter import WorkMeter
+from trotline.worker.worker_settings import WorkerPolicy
 
 CAUGHT = [
     (ChecksThenAdds, "test_f1_of_many_puts_at_once_exactly_one_admits"),

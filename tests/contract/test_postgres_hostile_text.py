@@ -61,7 +61,7 @@ async def test_odd_names_of_workers_sessions_and_notes_are_kept_apart(bench: Pos
 
 @pytest.mark.parametrize("odd", [odd for odd in ODD if odd.isascii() and "\0" not in odd])
 async def test_odd_lanes_and_chains_are_data_and_not_sql(bench: PostgresBench, odd: str) -> None:
-    """The gate lets no NUL and no surrogate through (`rules.task_fields.name`)."""
+    """The gate lets no NUL and no surrogate through (`rules.task_checks.name`)."""
     frontier = await bench.open()
     await frontier.put([task("https://shop.example/a", lane=odd), task("https://shop.example/b", chain=odd)])
 

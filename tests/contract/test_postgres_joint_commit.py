@@ -22,10 +22,10 @@ from trotline.model.visit_row import VisitRow
 from trotline.ports.joint_commit import Page
 from trotline.testing.frontier_contract import BRISK, tasks
 from trotline.worker.commit import Committer
-from trotline.worker.coverage_count import CoverageCount
+from trotline.worker.field_coverage_counts import CoverageCount
 from trotline.worker.finished_visit import FinishedVisit
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.work_meter import WorkMeter
+from trotline.worker.worker_settings import WorkerPolicy
 
 
 class Place:

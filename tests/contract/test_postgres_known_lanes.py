@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 from tests.contract.postgres_frontiers import PostgresBench, WheelBench
 
-from trotline.adapters.postgres.frontier import known_lanes
+from trotline.adapters.postgres.frontier import lane_cache
+from trotline.adapters.postgres.frontier.combined_statement import composed
 from trotline.adapters.postgres.frontier.job_store import JobStore
-from trotline.adapters.postgres.frontier.statement_parts import composed
-from trotline.adapters.postgres.frontier.transaction import Turn
-from trotline.adapters.postgres.frontier.write_turn import _lane_parts
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
+from trotline.adapters.postgres.frontier.write_transaction import _lane_parts
 from trotline.errors import FrontierError
 from trotline.model.lease import Admission, Settled, Settlement
 from trotline.model.outcome import Done
@@ -33,16 +33,16 @@ async def _opened(bench: PostgresBench, frontier: Client) -> JobStore:
     return store
 
 
-async def _lock_all(turn: Turn) -> None:
-    await turn.lock_lanes([row[0] for row in await turn.db.fetch("SELECT id FROM lane")])
+async def _lock_all(tx: JobTransaction) -> None:
+    await tx.lock_lanes([row[0] for row in await tx.db.fetch("SELECT id FROM lane")])
 
 
 async def _locked(store: JobStore) -> dict[str, tuple[int, int]]:
     """The lanes as a transaction has them: name -> paused, waits."""
 
-    async def step(turn: Turn) -> dict[str, tuple[int, int]]:
-        await _lock_all(turn)
-        return {lane.name: (lane.paused, lane.waits) for lane in turn.lanes}
+    async def step(tx: JobTransaction) -> dict[str, tuple[int, int]]:
+        await _lock_all(tx)
+        return {lane.name: (lane.paused, lane.waits) for lane in tx.lanes}
 
     return await store.change(step)
 
@@ -58,13 +58,13 @@ async def test_the_pace_of_a_known_lane_is_found_in_one_walk_and_written_in_plac
     await frontier.put([each for lane in range(LANES) for each in tasks(1, lane=f"h{lane}.example")])
     store = await _opened(bench, frontier)
     async with store.database.transaction(plans=True) as db:
-        turn = Turn(db, store)
-        await _lock_all(turn)
-        for lane in turn.lanes:
+        tx = JobTransaction(db, store)
+        await _lock_all(tx)
+        for lane in tx.lanes:
             lane.running += 1
-        [part] = _lane_parts(turn)
+        [part] = _lane_parts(tx)
         write = await db.fetch("EXPLAIN " + composed([part])[0], *composed([part])[1:])
-        lock = await db.fetch("EXPLAIN " + known_lanes._LOCK, [1, 2], [1, 2])
+        lock = await db.fetch("EXPLAIN " + lane_cache._LOCK, [1, 2], [1, 2])
     await store.database.close()
 
     assert any("Tid Scan on pace" in row[0] for row in write), write
@@ -76,12 +76,12 @@ async def test_a_pace_that_is_written_twice_in_a_transaction_keeps_both_changes(
     await frontier.put(tasks(1))
     store = await _opened(bench, frontier)
 
-    async def step(turn: Turn) -> None:
-        await _lock_all(turn)
+    async def step(tx: JobTransaction) -> None:
+        await _lock_all(tx)
         for _ in range(2):
-            [lane] = turn.lanes
+            [lane] = tx.lanes
             lane.running += 1
-            await turn.flush()
+            await tx.flush()
 
     await store.change(step)
     async with store.database.transaction() as db:
@@ -100,16 +100,16 @@ async def test_a_pace_that_another_wrote_while_we_waited_for_it_keeps_both_chang
         await _known(second)
     locked, waits = asyncio.Event(), asyncio.Event()
 
-    async def visit(turn: Turn) -> None:
-        if turn.store is second:
+    async def visit(tx: JobTransaction) -> None:
+        if tx.store is second:
             await locked.wait()
             waits.set()
-        await _lock_all(turn)
-        if turn.store is first:
+        await _lock_all(tx)
+        if tx.store is first:
             locked.set()
             await waits.wait()
             await asyncio.sleep(0.2)
-        [lane] = turn.lanes
+        [lane] = tx.lanes
         lane.running += 1
 
     await asyncio.gather(first.change(visit), second.change(visit))
@@ -144,7 +144,7 @@ async def test_a_server_that_took_over_is_asked_for_its_lanes(
         await db.execute("UPDATE lane SET name = replace(name, 'example', 'test')")
     assert set(await _locked(store)) == {"a.example", "b.example"}, "they are known, or this proves nothing"
     monkeypatch.setattr(
-        known_lanes, "_LOCK", known_lanes._LOCK.replace("pg_postmaster_start_time()", "'2001-01-01'::timestamptz")
+        lane_cache, "_LOCK", lane_cache._LOCK.replace("pg_postmaster_start_time()", "'2001-01-01'::timestamptz")
     )
 
     assert set(await _locked(store)) == {"a.test", "b.test"}
@@ -155,8 +155,8 @@ async def test_lanes_of_a_transaction_that_failed_are_not_known(bench: PostgresB
     frontier = await bench.open()
     store = await _opened(bench, frontier)
 
-    async def fails(turn: Turn) -> None:
-        await turn.lock_for([task("https://a.example/1")])
+    async def fails(tx: JobTransaction) -> None:
+        await tx.lock_for([task("https://a.example/1")])
         raise asyncpg.CheckViolationError("on purpose")
 
     with pytest.raises(FrontierError):

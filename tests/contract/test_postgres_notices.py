@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 from tests.contract.postgres_servers import fresh
 
-from trotline.adapters.postgres.frontier import notices as rules
+from trotline.adapters.postgres.frontier import server_check as rules
 from trotline.config import backends
 from trotline.model.job import LaneRules
 from trotline.testing.postgres_server import DEBIAN, PASSWORD, postgres

@@ -12,8 +12,8 @@ from tests.contract.s3_servers import own_prefix, s3
 from tests.contract.test_postgres_retention import NOW, YEAR, a_year
 
 from trotline.adapters.postgres import retention
-from trotline.adapters.s3.address import address_of
-from trotline.adapters.s3.store import S3Objects
+from trotline.adapters.s3.object_store import S3Objects
+from trotline.adapters.s3.s3_url import address_of
 from trotline.config import backends
 from trotline.errors import SettingsError, SinkError
 from trotline.testing.postgres_server import DEBIAN

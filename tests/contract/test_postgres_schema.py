@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from tests.contract.postgres_servers import ask, fresh
 
-from trotline.adapters.postgres import migrate, row_pages
+from trotline.adapters.postgres import migrate, row_paging
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.postgres.sink_url import parse
 from trotline.cli.db import command
@@ -110,7 +110,7 @@ async def test_tables_from_before_prefixes_are_upgraded_also_with_a_view_on_them
         )
     }
     assert ("records_by_key" in indexes) is view
-    page = await row_pages.page(anywhere, None, "T", "", 4)
+    page = await row_paging.page(anywhere, None, "T", "", 4)
     assert [row.key for row in page.rows] == ["T0", "T1", "T2", "T3"]
     await sink.close()
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.postgres_frontiers import PostgresBench, WheelBench
 
+from trotline.adapters.postgres.frontier.combined_statement import composed
 from trotline.adapters.postgres.frontier.job_store import JobStore
-from trotline.adapters.postgres.frontier.statement_parts import composed
-from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.testing.frontier_contract import tasks
 
 LANES = 300
@@ -28,10 +28,10 @@ async def test_lanes_of_other_jobs_are_found_by_their_pace_and_not_among_all_tur
     async with database.transaction() as db:
         await db.execute("ANALYZE turn; ANALYZE lane")
     async with database.transaction(plans=True) as db:
-        turn = Turn(db, store)
-        await turn.lock_lanes(row[0] for row in await db.fetch("SELECT id FROM lane LIMIT 64"))
-        turn.try_again(list(turn.lanes), full_only=True)
-        rows = await db.fetch("EXPLAIN " + composed(turn.more)[0], *composed(turn.more)[1:])
+        tx = JobTransaction(db, store)
+        await tx.lock_lanes(row[0] for row in await db.fetch("SELECT id FROM lane LIMIT 64"))
+        tx.try_again(list(tx.lanes), full_only=True)
+        rows = await db.fetch("EXPLAIN " + composed(tx.more)[0], *composed(tx.more)[1:])
     await database.close()
     plan = "\n".join(row[0] for row in rows)
 

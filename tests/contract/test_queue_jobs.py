@@ -164,7 +164,7 @@ async def test_a_task_with_its_own_job_type_is_traced(queue: Queue, place: str) 
 
 async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: Queue, place: str) -> None:
     from trotline import Spider
-    from trotline.commands.open_job import open_job
+    from trotline.commands.resolve_job import open_job
 
     await queue.add(f"{SITE}/1")
     with pytest.raises(SettingsError, match="job of a queue"):

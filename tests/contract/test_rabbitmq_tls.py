@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.contract.rabbitmq_servers import rabbit
 
-from trotline.adapters.amqp.check import notices
+from trotline.adapters.amqp.server_check import notices
 from trotline.errors import FrontierUnreachable
 from trotline.testing.torture.certificates import Authority
 

@@ -9,9 +9,9 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.batch_codec import MOST
-from trotline.adapters.redis.layouts import TOKEN_BYTES, MovedTask, NewTask
+from trotline.adapters.redis.lua_layouts import TOKEN_BYTES, MovedTask, NewTask
 from trotline.adapters.redis.scripts import Script
-from trotline.coordinator.observer import survey
+from trotline.coordinator.job_observer import survey
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze

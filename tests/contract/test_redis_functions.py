@@ -8,9 +8,9 @@ from redis.exceptions import ResponseError
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.functions import MOST_LIBRARIES
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import LIBRARIES, script
+from trotline.adapters.redis.server_functions import MOST_LIBRARIES
 from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract import BRISK
 from trotline.testing.frontier_contract.bench import finish, tasks

@@ -5,7 +5,7 @@ from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.console import RedisConsole
-from trotline.adapters.redis.layouts import STARTS, TOKEN_BYTES
+from trotline.adapters.redis.lua_layouts import STARTS, TOKEN_BYTES
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import finish, lease_all, lease_one, tasks
 

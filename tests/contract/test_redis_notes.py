@@ -6,7 +6,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.console import RedisConsole
-from trotline.adapters.redis.layouts import NOTE
+from trotline.adapters.redis.lua_layouts import NOTE
 from trotline.adapters.redis.scripts import script
 from trotline.model.note import Note
 from trotline.testing.frontier_contract import Client

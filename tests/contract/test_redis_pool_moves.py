@@ -17,7 +17,7 @@ from trotline.testing.frontier_contract.pool_bench import POOL, pool_with, regis
 from trotline.testing.frontier_contract.repooling import ISP, WHY, books, bury_all, seen_lanes
 
 HOSTS = [f"h{number}.example" for number in range(12)]
-CALLS = ("leave_graves", "receive_moved_tasks", "drop_graves")
+CALLS = ("mark_moved_graves", "receive_moved_tasks", "delete_moved_graves")
 
 
 class Crash(FrontierUnreachable):

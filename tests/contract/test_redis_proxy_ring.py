@@ -11,7 +11,7 @@ from redis import Redis
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.batch_codec import encode, raw
-from trotline.adapters.redis.layouts import MEMBER_FRONT_BYTES
+from trotline.adapters.redis.lua_layouts import MEMBER_FRONT_BYTES
 from trotline.adapters.redis.pool_members import member_field, unpack_member, unpack_resting
 from trotline.adapters.redis.scripts import plain_script
 from trotline.model.proxy_pool import MemberResult, PoolRules

@@ -8,7 +8,7 @@ from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.layouts import CALM_RING, DEALT_TOGETHER, MEMBER_BYTES, PACKED_RING
+from trotline.adapters.redis.lua_layouts import CALM_RING, DEALT_TOGETHER, MEMBER_BYTES, PACKED_RING
 from trotline.adapters.redis.pool_members import member_field
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done

@@ -10,13 +10,13 @@ from tests.contract.brief_contract import BRIEF_CONTRACT
 from tests.contract.redis_servers import RedisBench, ValkeyBench, server
 
 from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.duplicate_filter import memory_of
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.seen_memory import memory_of
 from trotline.errors import SettingsError
+from trotline.model.duplicate_filter import Memory
 from trotline.model.job import Job, LaneRules
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
-from trotline.model.seen_memory import Memory
 from trotline.model.task import Task
 from trotline.testing.clients import redis_client
 from trotline.testing.clocks import ServerClock

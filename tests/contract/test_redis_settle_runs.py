@@ -10,7 +10,7 @@ from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.batch_codec import token_field
-from trotline.adapters.redis.layouts import CALM, CALM_LANE, MEMBER_BYTES
+from trotline.adapters.redis.lua_layouts import CALM, CALM_LANE, MEMBER_BYTES
 from trotline.adapters.redis.task_codec import PARCEL, unwrap
 from trotline.model.lease import LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Done, Retry

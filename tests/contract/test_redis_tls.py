@@ -10,7 +10,7 @@ from tests.contract.tls_redis import HANDSHAKE, PASSWORD, Relay, alone, clustere
 
 from trotline.adapters.redis.connect import connect, listener
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.adapters.redis.wakeups import Wakeups
 from trotline.config.backends import open_jobs
 from trotline.errors import FrontierUnreachable

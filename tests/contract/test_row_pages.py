@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.contract.postgres_servers import ask, fresh
 
-from trotline.adapters.postgres import row_pages as postgres_pages
+from trotline.adapters.postgres import row_paging as postgres_pages
 from trotline.adapters.postgres.sink_url import parse
-from trotline.adapters.sqlite import sink_pages
+from trotline.adapters.sqlite import row_paging
 from trotline.config import backends
 from trotline.errors import SettingsError, SinkError
 from trotline.model.record import Record
-from trotline.rules.row_pages import end_of
+from trotline.rules.row_paging import end_of
 from trotline.testing.postgres_server import DEBIAN, WHEEL
 
 ODD = ["", " ", "%", "_", "a%", "A", "a", "ab", "aB", "a-b", "ä", "z", "\ud7ff", "\ue000", "\U0010ffff", "'", '"', "\\"]
@@ -196,8 +196,8 @@ async def test_files_cannot_be_paged(tmp_path):
 async def test_a_search_in_a_file_is_cut_into_bounded_steps(tmp_path, monkeypatch):
     place = f"sqlite:{tmp_path / 'rows.db'}"
     await store(place, [record(f"{n:05}", site=f"s{n % 7}") for n in range(2_000)])
-    monkeypatch.setattr(sink_pages, "_EXAMINED", 300)
-    monkeypatch.setattr(sink_pages, "_PAIRS", 3)
+    monkeypatch.setattr(row_paging, "_EXAMINED", 300)
+    monkeypatch.setattr(row_paging, "_PAIRS", 3)
 
     page = await backends.row_page(place, None, "https://s6.example/product/01999", "", 100)
     assert (page.rows, bool(page.after)) == ([], True)

@@ -13,7 +13,7 @@ from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.export import to_csv, to_jsonl, to_parquet, write_whole
 from trotline.adapters.files.jsonl import JsonlSink
 from trotline.adapters.sqlite.sink import SqliteSink, count_records, read_records, snapshot
-from trotline.adapters.sqlite.sink_views import identifier
+from trotline.adapters.sqlite.sink_sql_views import identifier
 from trotline.errors import SinkError, SinkGone, SinkUnreachable
 from trotline.testing.sink_contract import product
 

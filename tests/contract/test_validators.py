@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from trotline.adapters.sqlite.validators import SqliteValidators
+from trotline.adapters.sqlite.http_validators import SqliteValidators
 from trotline.errors import ValidatorsTooNew, ValidatorsUnreachable
-from trotline.model.validator import Validator
+from trotline.model.http_validator import Validator
 
 A, B = Validator('"a"', "Sat, 01 Mar 2025 12:00:00 GMT"), Validator('W/"b"')
 
@@ -75,8 +75,8 @@ async def test_forgetting_means_every_page_is_fetched_whole(opened):
 def test_two_processes_write_one_file(path):
     code = (
         "import asyncio, sys\n"
-        "from trotline.adapters.sqlite.validators import SqliteValidators\n"
-        "from trotline.model.validator import Validator\n"
+        "from trotline.adapters.sqlite.http_validators import SqliteValidators\n"
+        "from trotline.model.http_validator import Validator\n"
         "async def main(first):\n"
         "    validators = SqliteValidators(sys.argv[1], 'shop')\n"
         "    for page in range(first, first + 200, 10):\n"

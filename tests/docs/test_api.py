@@ -3,9 +3,9 @@
 from scripts.api_reference import PAGE, updated
 
 from trotline.web.connections import FIRST_WITHIN, MOST_CONNECTIONS, MOST_OF_AN_ADDRESS
-from trotline.web.feeds import BLOCKED, FOR_OPERATORS, LONGEST, MOST_OF_A_SESSION, MOST_STREAMS
 from trotline.web.openapi import _SAID
 from trotline.web.server import HEADERS_WITHIN
+from trotline.web.server_sent_events import BLOCKED, FOR_OPERATORS, LONGEST, MOST_OF_A_SESSION, MOST_STREAMS
 
 
 def test_every_route_is_in_the_reference_as_it_is():

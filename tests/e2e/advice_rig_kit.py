@@ -12,14 +12,14 @@ from pathlib import Path
 from tests.e2e.raw_site import Site, ok, site
 from tests.e2e.running import Running, call
 
-from trotline.commands.observe_extras import ServerExtras
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.config import backends
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.model.job import WorkerView
 from trotline.ports.backend import OpenJob
 from trotline.rules.advice import Advice, advise
 from trotline.rules.fleet_rates import living
-from trotline.rules.job_summary import JobSummary
+from trotline.rules.survey_note import JobSummary
 
 SPIDER = """
 import json

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertPlan, AlertWatch
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.coordinator.pool_sampler import PoolSampler
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.model.job import LaneRules, State, WorkerInfo
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done, Outcome

@@ -15,8 +15,8 @@ from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.sitemap_seed import ROUTE
 from trotline.model.task import Task
 from trotline.ports.fetcher import Fetcher
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
 from trotline.worker.visit import Visitor
 
 

@@ -13,7 +13,7 @@ from tests.e2e.alert_rigs import Rig
 
 from trotline.adapters.alerts.mail import Mail
 from trotline.adapters.alerts.webhook import Webhook
-from trotline.coordinator.frontier_watch import FrontierWatch
+from trotline.coordinator.frontier_outage_alert import FrontierWatch
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done, Retry, Snooze

@@ -7,8 +7,8 @@ import pytest
 from tests.e2e.running import call, start
 from tests.e2e.web_server import web
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.model.archive import ArchiveQuery
 from trotline.testing import DemoShop
 

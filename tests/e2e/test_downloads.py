@@ -11,8 +11,8 @@ from tests.contract.s3_servers import own_prefix, s3
 from tests.unit.adapters.test_file_store import picture
 
 from trotline import App, Files, HandlerFailed, Page, Spider
-from trotline.adapters.s3.address import address_of
-from trotline.adapters.s3.store import S3Objects
+from trotline.adapters.s3.object_store import S3Objects
+from trotline.adapters.s3.s3_url import address_of
 from trotline.errors import SpiderRefused
 from trotline.testing import visit
 from trotline.testing.seaweedfs_server import KEY, SECRET

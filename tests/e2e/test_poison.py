@@ -12,7 +12,7 @@ from tests.e2e.held_site import HeldSite
 from tests.e2e.running import KILLER, Ended, call, progress_of, rows_of
 
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules.kill_reasons import OUT_OF_MEMORY
+from trotline.rules.crash_reasons import OUT_OF_MEMORY
 
 BAD = "page/5"
 RUN = ("run", "site.py", "--allow-private", "--json", "--slots", "4")

@@ -18,8 +18,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.testing.archive_contract import capture, coded
 
 SAME = b"<html><body>the same page " + b"again and " * 100 + b"</body></html>"

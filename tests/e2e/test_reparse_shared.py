@@ -10,8 +10,8 @@ import pytest
 from tests.e2e.running import call, start
 
 from trotline import Queue
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.testing.archive_contract import capture
 
 UNITS, PAGES = 8, 5

@@ -15,8 +15,8 @@ from tests.simulation.faults import CALM, Node, Temper
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.parts import CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
-from trotline.coordinator.seed_feed import SeedFeed
+from trotline.coordinator.dependencies import CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
+from trotline.coordinator.seed_backpressure import SeedFeed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, LaneRules
 from trotline.model.leadership import Term, Tick

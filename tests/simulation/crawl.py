@@ -28,10 +28,10 @@ from trotline.ports.frontier import BEAT
 from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 WORKERS = 3
 SLOTS = 4

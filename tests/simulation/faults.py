@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.errors import FrontierUnreachable, SinkUnreachable, ValidatorsUnreachable
+from trotline.model.http_validator import Validator
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 from trotline.ports.frontier import DIRECT
 

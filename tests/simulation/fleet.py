@@ -16,8 +16,8 @@ from tests.simulation.crawl import PACE, Crawl, Verdict
 from tests.simulation.faults import CALM, Node, Temper
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.connection_counter import Reconnects
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.reconnects import Reconnects
 from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
 from trotline.testing.clients import redis_client

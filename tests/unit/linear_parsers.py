@@ -8,7 +8,7 @@ from typing import Any
 from yarl import URL
 
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
+from trotline.adapters.http.limited_connection import Watchdog, WatchedConnection
 from trotline.model.answer import Answer
 from trotline.model.limits import MIB, Limits
 from trotline.model.task import Task

@@ -15,7 +15,7 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "she
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
 ALLOWED_MODULES = {
     ("cli/shell_console.py", "code"): "the interactive session runs what its user types",
-    ("rules/plain_pickle.py", "pickle"): "the queue of scrapy-redis, read by a reader that finds no class",
+    ("rules/safe_pickle.py", "pickle"): "the queue of scrapy-redis, read by a reader that finds no class",
 }
 IMPORT_BY_NAME = {
     "__init__.py": "our own names, from a table in the code",

@@ -17,7 +17,7 @@ from tests.web.hostile_site import ATTACK, BLOCKED, BROKEN, HANDLER, HOSTS
 
 from trotline.config import backends
 from trotline.model.alert import Alert, AlertBook, AlertState, Severity
-from trotline.rules import alert_book
+from trotline.rules import alert_states
 from trotline.testing.servers import missing
 
 if TYPE_CHECKING:
@@ -279,8 +279,10 @@ def test_an_alert_is_on_its_page_and_on_the_job(operator: Viewer, fleet: Dashboa
         [found] = [one for one in await jobs.all() if one.id == job]
         await jobs.close()
         opened = await backends.open_frontier(fleet.frontier, found)
-        [note] = await opened.console.read_notes([alert_book.NOTE])
-        assert await opened.console.write_note(alert_book.NOTE, alert_book.encode(book), note.version if note else 0)
+        [note] = await opened.console.read_notes([alert_states.NOTE])
+        assert await opened.console.write_note(
+            alert_states.NOTE, alert_states.encode(book), note.version if note else 0
+        )
         await opened.close()
 
     # Playwright has an event loop in this thread.

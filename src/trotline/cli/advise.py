@@ -7,13 +7,13 @@ import click
 import msgspec
 
 from trotline.cli.fleet_options import place_option
+from trotline.cli.formatting import columns, count, json_line, length, rate, safe, safe_text
 from trotline.cli.job_argument import find
 from trotline.cli.options import examples, json_option, settings_of, sink_option, time_of, wait_for
-from trotline.cli.text import columns, count, json_line, length, rate, safe, safe_text
 
 if TYPE_CHECKING:
     from trotline.commands.advise import AdviceReport
-    from trotline.rules.machine_options import Option
+    from trotline.rules.machine_comparison import Option
 
 _RAISED = {True: "yes", False: "no", None: "unknown"}
 _MOST_OPTIONS = 12

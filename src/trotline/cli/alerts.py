@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.formatting import count, json_line, length, safe
 from trotline.cli.job_argument import find, jobs_here
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.text import count, json_line, length, safe
 from trotline.model.alert import Alert, AlertState
 from trotline.model.time import Moment, iso
 from trotline.rules.alert_texts import title

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
+from trotline.cli.formatting import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import age_of, examples, json_option, wait_for
-from trotline.cli.read_archive_options import archive_of, filters, moment_of, query_of, read_archive_option
-from trotline.cli.text import columns, count, json_line, safe, safe_text, safe_url, size
 from trotline.errors import SettingsError
 from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
 from trotline.rules.archive_queries import VERIFY, SkippedCaptures, why_nothing
@@ -81,7 +81,7 @@ def _name_skipped(skipped: SkippedCaptures) -> int:
 
 
 def _row(entry: ArchiveEntry) -> tuple[str, ...]:
-    from trotline.rules.warc import date_of
+    from trotline.rules.warc_writer import date_of
 
     status = str(entry.status or "-")
     return date_of(entry.at)[:19], status, safe(entry.mime, 30), safe(entry.job), safe(entry.route), safe_url(entry.url)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.cli.formatting import json_line, safe_text
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     age_of,
@@ -23,11 +24,10 @@ from trotline.cli.options import (
     sink_option,
     wait_for,
 )
-from trotline.cli.text import json_line, safe_text
 from trotline.model.time import iso
 
 if TYPE_CHECKING:
-    from trotline.coordinator.parts import CoordinatorEvent
+    from trotline.coordinator.dependencies import CoordinatorEvent
 
 _ALERTS = ("alert.raised", "alert.continues", "alert.undelivered", "alert.dropped")
 _ALARMS = (*_ALERTS, "job.trouble", "job.merge_failed", "coordinator.trouble")

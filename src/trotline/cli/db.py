@@ -2,8 +2,8 @@
 
 import click
 
+from trotline.cli.formatting import columns, count, json_line, safe, size
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
-from trotline.cli.text import columns, count, json_line, safe, size
 from trotline.commands import db
 from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention, SchemaStatus
 from trotline.model.time import iso

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
-from trotline.cli.go_on_view import visit_again
+from trotline.cli.formatting import count, json_line, length, safe, safe_url
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import (
     examples,
@@ -20,15 +20,15 @@ from trotline.cli.options import (
     settings_of,
     wait_for,
 )
+from trotline.cli.resume_hint import visit_again
 from trotline.cli.suggested_commands import file_of, same
-from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.commands.dead_reasons import of_tasks_and_records
-from trotline.coordinator.outlook import living
+from trotline.coordinator.job_eta import living
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.job import Grave
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.time import iso
-from trotline.rules import pool_moves, pool_names
+from trotline.rules import pool_names, revive_with_other_pool
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
@@ -113,7 +113,7 @@ def command(
 
 def _check_pool(pool: str, settings: "Settings", *, quiet: bool) -> None:
     try:
-        pool_moves.check(pool)
+        revive_with_other_pool.check(pool)
     except FrontierError as error:
         raise SettingsError(f"--pool: {error.what}", hint=error.hint) from error
     known = known_pools(settings, quiet=quiet)

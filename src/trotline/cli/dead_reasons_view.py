@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from trotline.cli.formatting import by_number, count, safe, safe_url
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import by_number, count, safe, safe_url
 from trotline.commands.dead_reasons import BAD_RECORD, MOST, Burial, of_tasks_and_records
 
 _LONGEST_URL = 100

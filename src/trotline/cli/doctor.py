@@ -10,6 +10,7 @@ import msgspec
 from trotline.cli import doctor_machine
 from trotline.cli.doctor_check import Check, failed
 from trotline.cli.doctor_stores import stores
+from trotline.cli.formatting import count, json_line, safe
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import (
     examples,
@@ -20,9 +21,8 @@ from trotline.cli.options import (
     sink_option,
 )
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import count, json_line, safe
 from trotline.config import backends
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.errors import TrotlineError
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.rules import redaction

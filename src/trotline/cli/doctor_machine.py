@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trotline.cli.doctor_check import Check
-from trotline.cli.text import count, size
+from trotline.cli.formatting import count, size
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings

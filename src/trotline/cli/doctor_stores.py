@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trotline.cli.doctor_check import Check, failed
-from trotline.cli.held_back_view import remedy
+from trotline.cli.formatting import count
 from trotline.cli.options import wait_for
-from trotline.cli.text import count
+from trotline.cli.outage_remedy import remedy
 from trotline.config import backends
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.errors import TrotlineError
 from trotline.rules import redaction
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from trotline.coordinator.outlook import living, no_estimate, of_series
+from trotline.coordinator.job_eta import living, no_estimate, of_series
 from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, estimate, remember
-from trotline.rules.eta_loads import delays_of, load_of
-from trotline.rules.series import Point, point_of
+from trotline.rules.eta_bounds import delays_of, load_of
+from trotline.rules.time_series import Point, point_of
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from trotline.cli.formatting import count, safe
 from trotline.cli.job_argument import find, jobs_here, spider_name
 from trotline.cli.options import examples, frontier_option, settings_of, sink_option, wait_for
-from trotline.cli.text import count, safe
 from trotline.commands.export import FORMS, KindWatch, Wanted, check_spider, export, form_of, none_fits
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError, SinkUnreachable

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from trotline.cli.dead_reasons_view import lines as reason_lines
+from trotline.cli.formatting import count, safe, safe_url
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import (
     allow_option,
@@ -26,16 +27,15 @@ from trotline.cli.options import (
 )
 from trotline.cli.run import CODES
 from trotline.cli.summary import dropped
-from trotline.cli.text import count, safe, safe_url
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
-from trotline.processes.child_process import WaitingChild
-from trotline.processes.rlimits import check_descriptors
+from trotline.processes.open_file_limit import check_descriptors
+from trotline.processes.prestarted_child import WaitingChild
 
 if TYPE_CHECKING:
     from trotline.cli.plain_views import View
     from trotline.commands.run import Report
-    from trotline.commands.unfetched import Unfetched
+    from trotline.commands.unfetched_urls import Unfetched
     from trotline.model.time import Seconds
 
 _LONGEST_URL = 200

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trotline.cli.formatting import json_line, safe_text
 from trotline.cli.options import (
     allow_option,
     archive_option,
@@ -18,7 +19,6 @@ from trotline.cli.options import (
     settings_of,
     wait_for,
 )
-from trotline.cli.text import json_line, safe_text
 from trotline.config import logs
 from trotline.config.setting_types import MOST_PROCESSES
 

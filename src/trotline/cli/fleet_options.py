@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from trotline.cli.formatting import json_line
 from trotline.cli.pool_view import ProxyName, str_of_member
 from trotline.cli.summary import Summary, lines, summarise
-from trotline.cli.text import json_line
+from trotline.config.backend_urls import repeatable
 from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.config.urls import repeatable
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trotline.cli.formatting import count, json_line, safe
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.text import count, json_line, safe
 from trotline.config.settings import refuse_password
 from trotline.errors import SettingsError
 from trotline.model.secret import is_reference
 from trotline.model.time import seconds
-from trotline.rules.scrapy_spider import job_name
+from trotline.rules.scrapy_job_owner import job_name
 
 if TYPE_CHECKING:
     from trotline.commands.import_scrapy_redis import Imported

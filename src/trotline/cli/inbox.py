@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.cli.formatting import count, json_line, safe, safe_text
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.text import count, json_line, safe, safe_text
+from trotline.config.backend_urls import public
 from trotline.config.settings import refuse_password
-from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.time import iso
 from trotline.rules.inbox_fields import public_entry

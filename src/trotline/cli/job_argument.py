@@ -5,13 +5,13 @@ import difflib
 import msgspec
 
 from trotline.commands.find_jobs import Here, Target, console_of, frontiers, jobs_here, survey
-from trotline.commands.scrapy_spider import read_name
+from trotline.commands.scrapy_job_owner import read_name
+from trotline.config.backend_urls import public
 from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.config.urls import public
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.queue_job import is_scrapy
-from trotline.rules.scrapy_spider import job_name
+from trotline.rules.scrapy_job_owner import job_name
 
 __all__ = ["Here", "Target", "console_of", "find", "frontiers", "jobs_here", "not_here", "spider_name", "survey"]
 

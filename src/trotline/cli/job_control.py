@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import click
 
 from trotline.cli.fleet_options import place_option, where
+from trotline.cli.formatting import count, json_line, length, safe
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.text import count, json_line, length, safe
-from trotline.commands.steer import Steered, Verb, steer
+from trotline.commands.job_control import Steered, Verb, steer
 from trotline.model.job import State
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,21 +7,21 @@ from typing import Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forget_jobs import ALL, chosen, print_all_forgotten, print_forgotten
+from trotline.cli.formatting import columns, count, eta, json_line, length, safe, task_counts
 from trotline.cli.job_argument import Target, not_here, spider_name, survey
+from trotline.cli.jobs_forget import ALL, chosen, print_all_forgotten, print_forgotten
 from trotline.cli.options import age_of, examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, look_at_all
-from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
-from trotline.commands.forget_jobs import forget, forget_id
 from trotline.commands.job_states import state
+from trotline.commands.jobs_forget import forget, forget_id
+from trotline.config.backend_urls import public
 from trotline.config.backends import unwritten
-from trotline.config.urls import public
-from trotline.coordinator.outlook import outage
+from trotline.coordinator.job_eta import outage
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Range, Sample, Unknown, estimate
-from trotline.rules.eta_loads import delays_of, load_of
+from trotline.rules.eta_bounds import delays_of, load_of
 from trotline.rules.unreadable_jobs import in_a_line
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from trotline.cli.formatting import safe_text
 from trotline.cli.lab_report import best, html, markdown, sentences
 from trotline.cli.options import (
     allow_option,
@@ -16,10 +17,9 @@ from trotline.cli.options import (
     time_of,
     wait_for,
 )
-from trotline.cli.text import safe_text
 from trotline.config.settings import file_name
 from trotline.errors import SettingsError
-from trotline.processes.rlimits import check_descriptors
+from trotline.processes.open_file_limit import check_descriptors
 
 NOTHING_MEASURED = 4
 _MINUTES = click.FloatRange(0.5, 24 * 60)

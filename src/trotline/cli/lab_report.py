@@ -5,7 +5,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from trotline.cli.text import safe, size
+from trotline.cli.formatting import safe, size
 from trotline.rules.svg_charts import Point, bar_chart, line_chart
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trotline.cli.text import count, safe, safe_url
+from trotline.cli.formatting import count, safe, safe_url
 from trotline.rules.limit_cuts import Cut
 
 _EXAMPLE = 200

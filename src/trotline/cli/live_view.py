@@ -10,11 +10,11 @@ from rich.live import Live
 from rich.text import Text
 
 from trotline.cli.eta_view import Outlook
-from trotline.cli.held_back_view import remedy
+from trotline.cli.formatting import by_number, clock, count, eta, every, rate, rest, retries_limited, safe
 from trotline.cli.limit_cuts_view import cut_lines
+from trotline.cli.outage_remedy import remedy
 from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
-from trotline.cli.text import by_number, clock, count, eta, every, rate, rest, retries_limited, safe
 from trotline.cli.workers_view import crew_table
 from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown

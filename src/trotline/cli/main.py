@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trotline.cli.lasting_output import lasting_output, lost_at_end
+from trotline.cli.nonblocking_output import lasting_output, lost_at_end
 from trotline.errors import TrotlineError
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _complain(text: str) -> None:
 def _fit_to_print(text: str) -> str:
     """Errors quote URLs, files and pages: without secrets, and without characters that move the cursor."""
     try:
-        from trotline.cli.text import LONGEST_OF_ERRORS, safe
+        from trotline.cli.formatting import LONGEST_OF_ERRORS, safe
         from trotline.rules import redaction
     except ImportError:
         # An incomplete installation must still be able to report it.

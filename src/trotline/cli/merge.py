@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.cli.formatting import json_line
 from trotline.cli.merge_view import pairs_json, pairs_lines, portrait, progress, summary
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
-from trotline.cli.text import json_line
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, ReviewDecision
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trotline.cli.text import count, json_line, safe, safe_url
+from trotline.cli.formatting import count, json_line, safe, safe_url
 from trotline.commands.merge_decisions import pair_name
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.model.merge import Review, SourceView, ThingView
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def share_options(command: F) -> F:
 
 def pool_book(settings: Settings, *, quiet: bool = False) -> "PoolBook":
     """The proxy pools of the settings; what is odd about their files is printed as a warning."""
-    from trotline.cli.text import LONGEST_OF_ERRORS, safe_text
+    from trotline.cli.formatting import LONGEST_OF_ERRORS, safe_text
     from trotline.config.proxy_pools import load
 
     book = load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow)

@@ -7,11 +7,11 @@ import click
 import msgspec
 
 from trotline.cli.fleet_options import place_option, where
+from trotline.cli.formatting import columns, count, json_line, length, safe
 from trotline.cli.job_argument import Target, console_of, jobs_here
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.text import columns, count, json_line, length, safe
 from trotline.commands.pace import chosen, wanted
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import LanePace
 from trotline.model.pace import Pace

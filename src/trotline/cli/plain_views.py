@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from trotline.cli.eta_view import Outlook
-from trotline.cli.held_back_view import remedy
+from trotline.cli.formatting import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.cli.limit_cuts_view import line as cut_line
+from trotline.cli.outage_remedy import remedy
 from trotline.cli.pool_view import trouble_line
 from trotline.cli.records_view import record_counts
-from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.processes.signals import STOPPING

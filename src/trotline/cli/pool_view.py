@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from trotline.cli.text import count, length, safe
+from trotline.cli.formatting import count, length, safe
 from trotline.model.proxy_pool import DownMember, is_account_pool
 from trotline.rules.pool_names import account_of, members, titled
 from trotline.rules.pool_tallies import PoolUse

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trotline.cli.formatting import count, json_line, length, safe
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
@@ -22,7 +23,6 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.proxies_check import pools_to_check
-from trotline.cli.text import count, json_line, length, safe
 from trotline.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def bench(
 
     The exit code is 3 if a pool had no good page on a host.
     """
-    from trotline.cli import bench_view
+    from trotline.cli import proxies_bench_view
     from trotline.commands.proxies_bench import Bench, BenchPlan, members_of, targets_of
 
     settings = settings_of(proxies=proxies, allow=allow, allow_private=allow_private)
@@ -126,8 +126,8 @@ def bench(
         interrupted = True
     if sys.stderr.isatty() and not as_json:
         click.echo(_CLEAR, err=True, nl=False)
-    found = bench_view.table(run, plan, book)
-    bench_view.show(found, run, plan, book, as_json)
+    found = proxies_bench_view.table(run, plan, book)
+    proxies_bench_view.show(found, run, plan, book, as_json)
     if weights is not None:
         _write(run, book, weights, as_json)
     if interrupted:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from trotline.cli.formatting import columns, count, json_line, length, safe, safe_text
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
@@ -18,7 +19,6 @@ from trotline.cli.options import (
     time_of,
     wait_for,
 )
-from trotline.cli.text import columns, count, json_line, length, safe, safe_text
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY, is_account_pool
 from trotline.rules import redaction

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.fleet_options import place_option
+from trotline.cli.formatting import columns, count, json_line, length, safe
 from trotline.cli.job_argument import frontiers
 from trotline.cli.options import examples, json_option, pool_book, proxies_option, settings_of, wait_for
-from trotline.cli.text import columns, count, json_line, length, safe
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import ACCOUNT, NO_PROXY, is_account_pool, without_pool
 from trotline.rules.pool_names import account_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.formatting import columns, count, json_line, length
 from trotline.cli.options import examples, json_option
-from trotline.cli.text import columns, count, json_line, length
 from trotline.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.formatting import count, json_line, reason, safe_text
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import (
     examples,
@@ -17,7 +18,6 @@ from trotline.cli.options import (
     settings_of,
     wait_for,
 )
-from trotline.cli.text import count, json_line, reason, safe_text
 from trotline.config.settings import refuse_password
 from trotline.model.secret import is_reference
 from trotline.model.task import LATER, NORMAL, SOON

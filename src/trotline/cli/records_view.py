@@ -1,7 +1,7 @@
 """How many records there are: what handlers found, and what the sink holds by its own count."""
 
-from trotline.cli.text import count, safe
-from trotline.config.urls import shown
+from trotline.cli.formatting import count, safe
+from trotline.config.backend_urls import shown
 from trotline.model.row_counts import Stored
 
 _MOST_KINDS = 8

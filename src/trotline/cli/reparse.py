@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trotline.cli.archive_options import filters, query_of, read_archive_option
+from trotline.cli.formatting import count, json_line, safe, safe_text, safe_url
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.read_archive_options import filters, query_of, read_archive_option
-from trotline.cli.text import count, json_line, safe, safe_text, safe_url
 from trotline.rules.archive_queries import VERIFY
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def command(
 
 
 def _share(plan: "ReparsePlan", spider: str, name: str, *, as_json: bool) -> int:
-    from trotline.commands.reparse_shared import reparse_shared
+    from trotline.commands.reparse_distributed import reparse_shared
 
     report = wait_for(reparse_shared(plan, spider, name))
     if as_json:

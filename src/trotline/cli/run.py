@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.cli.formatting import LONGEST_OF_ERRORS, safe_text
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
@@ -29,9 +30,8 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
-from trotline.cli.text import LONGEST_OF_ERRORS, safe_text
-from trotline.processes.child_process import WaitingChild
-from trotline.processes.rlimits import check_descriptors
+from trotline.processes.open_file_limit import check_descriptors
+from trotline.processes.prestarted_child import WaitingChild
 
 if TYPE_CHECKING:
     # Views and the summary are imported once the children have been launched: they take longer to be ready.
@@ -134,7 +134,7 @@ def command(
         )
         with ExitStack() as stack:
             if web:
-                from trotline.cli.web_beside import web_beside
+                from trotline.cli.dashboard_process import web_beside
                 from trotline.config import logs
 
                 # To standard error: with --json standard output is for machines.

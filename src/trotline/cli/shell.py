@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli import try_page
+from trotline.cli.formatting import safe, safe_text, safe_url
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import allow_option, examples, pool_book, proxies_option, proxy_option, settings_of
-from trotline.cli.text import safe, safe_text, safe_url
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError

@@ -6,7 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from trotline.cli.text import safe_text
+from trotline.cli.formatting import safe_text
 from trotline.commands.shell import NotFetched
 from trotline.errors import TrotlineError
 

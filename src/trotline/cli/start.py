@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.fleet_options import print_summary, summary_of
+from trotline.cli.formatting import count, json_line, safe
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     budget_options,
@@ -24,7 +25,6 @@ from trotline.cli.options import (
 from trotline.cli.plain_views import choose
 from trotline.cli.run import CODES, code_of
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import count, json_line, safe
 
 if TYPE_CHECKING:
     from trotline.commands.start import Started

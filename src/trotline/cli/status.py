@@ -8,15 +8,7 @@ import msgspec
 
 from trotline.cli import dead_reasons_view
 from trotline.cli.counter_names import plain
-from trotline.cli.go_on_view import go_on
-from trotline.cli.held_back_view import remedy
-from trotline.cli.job_argument import Target, console_of, find, jobs_here
-from trotline.cli.limit_cuts_view import cut_lines
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.pool_view import trouble_lines, use_line
-from trotline.cli.suggested_commands import same
-from trotline.cli.summary import alike
-from trotline.cli.text import (
+from trotline.cli.formatting import (
     by_number,
     columns,
     count,
@@ -29,20 +21,29 @@ from trotline.cli.text import (
     task_counts,
     task_states,
 )
+from trotline.cli.job_argument import Target, console_of, find, jobs_here
+from trotline.cli.limit_cuts_view import cut_lines
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.outage_remedy import remedy
+from trotline.cli.pool_view import trouble_lines, use_line
+from trotline.cli.resume_hint import go_on
+from trotline.cli.suggested_commands import same
+from trotline.cli.summary import alike
 from trotline.commands.job_states import rejected, state
-from trotline.commands.last_job import tallies_before
 from trotline.commands.open_pools import pool_watch
+from trotline.commands.previous_job import tallies_before
 from trotline.commands.run_report import coverage_warnings
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.coordinator.held_back import held_back_of
-from trotline.coordinator.outlook import living
+from trotline.coordinator.job_eta import living
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.queue_job import is_scrapy
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules import archive_note, merge_note
-from trotline.rules.archive_note import ArchiveNote
+from trotline.rules import archive_loss_note, merge_note
+from trotline.rules.archive_loss_note import ArchiveNote
+from trotline.rules.author_warnings import FACTS, warnings
 from trotline.rules.field_coverage import coverage
 from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
@@ -51,7 +52,6 @@ from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.retry_tallies import RETRY_FACTS
 from trotline.rules.unreadable_jobs import in_a_line
-from trotline.rules.warnings import FACTS, warnings
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
@@ -139,8 +139,8 @@ async def _merge(console: "Console") -> MergeNote | None:
 
 
 async def _archive(console: "Console") -> ArchiveNote | None:
-    [note] = await console.read_notes([archive_note.NOTE])
-    return archive_note.decode(note)
+    [note] = await console.read_notes([archive_loss_note.NOTE])
+    return archive_loss_note.decode(note)
 
 
 async def _all(settings: "Settings") -> list[Look]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trotline.cli.main import trotline
-from trotline.config.urls import repeatable
+from trotline.config.backend_urls import repeatable
 from trotline.model.job import Job
 from trotline.rules import redaction
 

@@ -7,14 +7,14 @@ import msgspec
 
 from trotline.cli import dead_reasons_view, records_view
 from trotline.cli.counter_names import plain
+from trotline.cli.formatting import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, trouble_line, use_line
 from trotline.cli.suggested_commands import file_in, same
-from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.commands.dead_reasons import REJECTED, Burial
+from trotline.config.backend_urls import repeatable
 from trotline.config.backends import look_command
-from trotline.config.urls import repeatable
-from trotline.coordinator.outlook import outage
+from trotline.coordinator.job_eta import outage
 from trotline.model.job import LaneView, State
 from trotline.model.proxy_pool import is_account_pool
 from trotline.model.row_counts import Stored

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.formatting import json_line, safe
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
 from trotline.cli.suggested_commands import file_here
-from trotline.cli.text import json_line, safe
 from trotline.cli.try_page import Aside
 from trotline.config.backends import is_local
 from trotline.config.spider_loader import load

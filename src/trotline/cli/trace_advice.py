@@ -6,18 +6,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from trotline.cli.held_back_view import remedy
+from trotline.cli.formatting import count, json_line, length, reason, rest, safe, safe_url
 from trotline.cli.limit_cuts_view import line
-from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
+from trotline.cli.outage_remedy import remedy
 from trotline.commands.dead_reasons import BAD_RECORD
+from trotline.config.backend_urls import repeatable
 from trotline.config.backends import keeps_visits
-from trotline.config.urls import repeatable
 from trotline.model.job import Job, State
 from trotline.model.queue_job import ROUTE, is_queue, is_scrapy
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
-from trotline.rules.addresses import is_number, why_not_address
-from trotline.rules.chains import STEP
+from trotline.rules.chain_failures import STEP
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.private_addresses import is_number, why_not_address
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.url_history import Facts, Fate, Story
 from trotline.rules.urls import TOO_LONG

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import click
 
-from trotline.cli.text import count, length, safe, safe_text, safe_url, size
+from trotline.cli.formatting import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
 from trotline.model.queue_job import is_scrapy
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow
 from trotline.rules.limit_cuts import cut_by, cut_page

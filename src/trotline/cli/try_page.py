@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from trotline.cli.formatting import json_line, safe, safe_url
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import (
     allow_option,
@@ -26,7 +27,6 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import json_line, safe, safe_url
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError

@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from trotline.cli.text import LONGEST_OF_ERRORS, count, length, reason, safe, safe_text, safe_url, size
+from trotline.cli.formatting import LONGEST_OF_ERRORS, count, length, reason, safe, safe_text, safe_url, size
 from trotline.commands.try_page import Hop, Link, Trial
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.model.answer import Answer, Timing
 from trotline.model.lease import Reject
 from trotline.model.proxy_pool import NO_PROXY

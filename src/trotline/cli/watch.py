@@ -7,7 +7,7 @@ import click
 
 from trotline.cli.eta_view import Outlook
 from trotline.cli.fleet_options import place_option
-from trotline.cli.go_on_view import go_on
+from trotline.cli.formatting import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.inbox import parked_line
 from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
@@ -15,12 +15,12 @@ from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
 from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
+from trotline.cli.resume_hint import go_on
 from trotline.cli.status import held_back, lane_line
-from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
 from trotline.commands.job_states import state
 from trotline.config.settings import Settings
-from trotline.coordinator.outlook import living
+from trotline.coordinator.job_eta import living
 from trotline.model.job import State
 from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from trotline.cli.formatting import by_number, count, length, safe
 from trotline.cli.live_view import LiveView, header, lane_rows
-from trotline.cli.text import by_number, count, length, safe
 from trotline.cli.workers_view import crew_table
 from trotline.errors import FrontierError
 from trotline.model.job import InFlight, LaneView, State

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
+from trotline.cli.formatting import count, json_line, safe_text
 from trotline.cli.options import (
     allow_option,
     archive_option,
@@ -35,13 +36,12 @@ from trotline.cli.plain_views import View, choose
 from trotline.cli.pool_view import ProxyName, names_in, str_of_member
 from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import count, json_line, safe_text
 from trotline.config import logs
 from trotline.config.settings import Settings
-from trotline.coordinator.outlook import GONE
+from trotline.coordinator.job_eta import GONE
 from trotline.errors import SettingsError
-from trotline.processes.child_process import WaitingChild
-from trotline.processes.rlimits import check_descriptors
+from trotline.processes.open_file_limit import check_descriptors
+from trotline.processes.prestarted_child import WaitingChild
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

@@ -3,7 +3,7 @@
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from trotline.cli.text import count, length, safe
+from trotline.cli.formatting import count, length, safe
 from trotline.model.job import Job, WorkerView
 from trotline.ports.frontier import BEAT
 

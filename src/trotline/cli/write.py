@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trotline.cli.formatting import count, json_line, safe, safe_text
 from trotline.cli.main import FINISHED, INTERRUPTED
 from trotline.cli.options import examples, json_option, log_options, settings_of, wait_for
-from trotline.cli.text import count, json_line, safe, safe_text
 from trotline.config.settings import refuse_password
 from trotline.errors import SettingsError
 from trotline.model.time import iso

@@ -4,24 +4,24 @@ import asyncio
 
 import msgspec
 
-from trotline.commands.observe_extras import ServerExtras
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.config import backends
-from trotline.config.urls import public
-from trotline.coordinator import outlook
+from trotline.config.backend_urls import public
+from trotline.coordinator import job_eta
 from trotline.coordinator.held_back import held_back_by
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
-from trotline.rules import job_summary
+from trotline.rules import survey_note
 from trotline.rules.advice import Advice, advise
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.fleet_rates import FleetFlow, flow
-from trotline.rules.job_summary import SUMMARY, JobSummary
-from trotline.rules.machine_options import Option, Prices, options
+from trotline.rules.local_state_advice import Kept, Move, moves
+from trotline.rules.machine_comparison import Option, Prices, options
 from trotline.rules.outgrown_machine import Signal, signals
-from trotline.rules.series import FINEST
-from trotline.rules.state_to_move import Kept, Move, moves
+from trotline.rules.survey_note import SUMMARY, JobSummary
+from trotline.rules.time_series import FINEST
 
 FRESH: Seconds = 30.0
 """Figures that are kept and not older are used as they are."""
@@ -63,7 +63,7 @@ async def report(plan: AdvisePlan) -> AdviceReport:
         ends = await _ends(opened, progress, crew)
     finally:
         await opened.close()
-    return made(plan, progress, summary, ends, outlook.outage_text(held_back_by(crew)), outlook.living(crew))
+    return made(plan, progress, summary, ends, job_eta.outage_text(held_back_by(crew)), job_eta.living(crew))
 
 
 async def look(
@@ -73,7 +73,7 @@ async def look(
     console = opened.console
     progress, crew = await console.progress(), await console.workers()
     [note] = await console.read_notes([SUMMARY])
-    summary = job_summary.decode(note.data) if note is not None else JobSummary()
+    summary = survey_note.decode(note.data) if note is not None else JobSummary()
     ended = progress.finished_at is not None
     fresh = bool(summary.steps) and 0 <= progress.now - summary.steps[-1].at < FRESH
     if ended or not crew or (measure is None and fresh):
@@ -129,10 +129,10 @@ async def _ends(opened: OpenJob, progress: Progress, crew: list[WorkerView]) -> 
         return Range(0.0, 0.0)
     observer = Observer(opened.console, asyncio.get_running_loop().time)
     held_back = next((worker.about.held_back for worker in crew if worker.about.held_back), "")
-    return outlook.of_series(
+    return job_eta.of_series(
         await observer.series(FINEST),
         progress,
         await opened.console.lanes(),
         held_back,
-        alive=outlook.living(crew) > 0,
+        alive=job_eta.living(crew) > 0,
     )

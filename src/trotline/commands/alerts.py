@@ -12,7 +12,7 @@ from trotline.model.alert import Alert, AlertBook, AlertMessage, AlertState, Sev
 from trotline.model.job import State
 from trotline.model.time import Moment, Seconds
 from trotline.ports.alert_receiver import AlertReceiver
-from trotline.rules import alert_book, redaction
+from trotline.rules import alert_states, redaction
 from trotline.rules.alert_texts import unchecked
 
 
@@ -39,11 +39,11 @@ async def books(targets: Sequence[Target]) -> list[JobBook]:
     for target in targets:
         try:
             async with console_of(target) as console:
-                [note] = await console.read_notes([alert_book.NOTE])
+                [note] = await console.read_notes([alert_states.NOTE])
                 progress = await console.progress()
                 ended = progress.finished_at is not None or progress.state is State.CANCELLED
                 if note is not None or not ended:
-                    book = AlertBook() if note is None else alert_book.decode(note.data)
+                    book = AlertBook() if note is None else alert_states.decode(note.data)
                     checked = progress.now - book.checked_at if book.checked_at else None
                     late = "" if ended else unchecked(target.job, checked)
                     found.append(JobBook(target=target, book=book, now=progress.now, unchecked=late))

@@ -18,12 +18,12 @@ from trotline.commands.check_routes import check_routes
 from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import seed
 from trotline.config import backends, components
-from trotline.config.given_sink import as_sink
+from trotline.config.backend_urls import frontier_url, sink_url
+from trotline.config.custom_sink import as_sink
 from trotline.config.other_jobs import OtherJobs
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.proxy_pools import load as load_pools
 from trotline.config.spider_loader import check_pools
-from trotline.config.urls import frontier_url, sink_url
 from trotline.errors import FrontierError, SettingsError
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import Job, Progress, WorkerInfo
@@ -33,16 +33,16 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import RecordWriter, Sink
 from trotline.processes.host_limits import cpu_cores, host_memory
-from trotline.processes.pool_keeper import PoolKeeper
+from trotline.processes.proxy_pool_registration import PoolKeeper
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 if TYPE_CHECKING:
-    from trotline.adapters.sqlite.validators import SqliteValidators
+    from trotline.adapters.sqlite.http_validators import SqliteValidators
 
 
 log = logging.getLogger("trotline.app")

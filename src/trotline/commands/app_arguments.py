@@ -7,7 +7,7 @@ from typing import Any
 from trotline.config.setting_types import MOST_SLOTS
 from trotline.errors import SettingsError
 from trotline.model.proxy import Proxy
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 from trotline.spider.spider import Spider
 
 

@@ -97,7 +97,7 @@ async def _not_there(archive: "Archive", page: str, at: Moment | None, skipped: 
         return ArchiveError(what, hint="`trotline archive verify` names all damage.")
     later = [entry async for entry in archive.entries(ArchiveQuery(url=page))] if at is not None else []
     if later:
-        from trotline.rules.warc import date_of
+        from trotline.rules.warc_writer import date_of
 
         first = min(entry.at for entry in later)
         return ArchiveError(f"{page} was not archived by then", hint=f"Its first capture is of {date_of(first)}.")
@@ -112,7 +112,7 @@ class _NothingFits(Exception):
 async def export(url: str, wanted: ArchiveQuery, file: Path) -> tuple[int, SkippedCaptures]:
     """Write the captures that fit into one WARC file, each with its body; how many. Without any there is no file."""
     from trotline.adapters.files.export import write_whole
-    from trotline.rules import warc
+    from trotline.rules import warc_writer
 
     async with existing(url) as archive:
         skipped = SkippedCaptures()
@@ -125,7 +125,7 @@ async def export(url: str, wanted: ArchiveQuery, file: Path) -> tuple[int, Skipp
             # Page by page: an archive is larger than the memory.
             number = 0
             while page := asyncio.run_coroutine_threadsafe(following(), loop).result():
-                stream.write(warc.encode(_capture(page), {}).data)
+                stream.write(warc_writer.encode(_capture(page), {}).data)
                 number += 1
             if not number:
                 raise _NothingFits
@@ -187,6 +187,6 @@ async def compact(url: str) -> int:
 
 def public(entry: ArchiveEntry) -> dict[str, object]:
     """An entry for machines."""
-    from trotline.rules.warc import date_of
+    from trotline.rules.warc_writer import date_of
 
     return {**msgspec.to_builtins(entry), "date": date_of(entry.at)}

@@ -11,22 +11,28 @@ from os import getpid
 import msgspec
 
 from trotline.commands import inbox
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.archive import keep_to_retention
-from trotline.commands.feed import LoopClock, open_feed
+from trotline.commands.background_merge import merged_after
 from trotline.commands.merge import MergePlan
-from trotline.commands.merge_after import merged_after
-from trotline.commands.observe_extras import ServerExtras
+from trotline.commands.put_with_retries import LoopClock, open_feed
 from trotline.commands.seed import Seeded, seed
 from trotline.commands.serve_metrics import Metrics, metrics_at
 from trotline.config import backends, components
+from trotline.config.backend_urls import public
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
-from trotline.config.urls import public
 from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.frontier_watch import FrontierWatch
-from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
+from trotline.coordinator.dependencies import (
+    CoordinatorEvent,
+    CoordinatorParts,
+    CoordinatorPolicy,
+    IsLeader,
+    SpiderConfig,
+)
+from trotline.coordinator.frontier_outage_alert import FrontierWatch
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds

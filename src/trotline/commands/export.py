@@ -8,9 +8,9 @@ from typing import BinaryIO
 import msgspec
 
 from trotline.config import backends
-from trotline.config.urls import shown
+from trotline.config.backend_urls import shown
 from trotline.errors import SettingsError
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Moment
 
 FORMS = ("jsonl", "csv", "parquet")

@@ -9,16 +9,16 @@ from typing import Self, TextIO
 
 import msgspec
 
-from trotline.adapters.files.committed_lines import CommittedLines
+from trotline.adapters.files.jsonl_reader import CommittedLines
 from trotline.commands.run import Ending, Report, RunPlan, run
-from trotline.commands.unfetched import Unfetched, unfetched
+from trotline.commands.unfetched_urls import Unfetched, unfetched
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 from trotline.model.time import Seconds
-from trotline.processes.child_process import WaitingChild
+from trotline.processes.prestarted_child import WaitingChild
 from trotline.rules.known_pools import KnownPools
-from trotline.spider.ready import fetch_urls
+from trotline.spider.builtin import fetch_urls
 from trotline.spider.spider import Spider
 
 REF = str(Path(fetch_urls.__file__))

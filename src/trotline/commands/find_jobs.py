@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trotline.config.backend_urls import public
 from trotline.config.backends import in_memory, is_missing
 from trotline.config.settings import Settings
-from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 

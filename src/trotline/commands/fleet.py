@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from trotline.commands.observe_extras import ServerExtras
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.run_report import Ending, ending_of
 from trotline.config import backends
+from trotline.config.backend_urls import public
 from trotline.config.settings import Settings
-from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_by
-from trotline.coordinator.observer import OBSERVE_EVERY, Observer
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.job_eta import outage_text
+from trotline.coordinator.job_observer import OBSERVE_EVERY, Observer
 from trotline.errors import FrontierError, TrotlineError
 from trotline.model.job import Job, State, WorkerView
 from trotline.model.time import Seconds

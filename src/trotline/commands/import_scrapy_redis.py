@@ -14,19 +14,19 @@ import msgspec
 
 from trotline.adapters.redis.scrapy_redis import ScrapyRedisKeys
 from trotline.commands.queue_job import JobFinder, JobPlan, QueueJob
-from trotline.commands.scrapy_spider import join
+from trotline.commands.scrapy_job_owner import join
 from trotline.errors import FrontierError, SettingsError
-from trotline.frontier.put_each import defect, put_each, refusal
+from trotline.frontier.put_one_by_one import defect, put_each, refusal
 from trotline.model.job import LaneRules
 from trotline.model.lease import Admission
 from trotline.model.pace import FASTEST, Pace, Rate
 from trotline.model.queue_job import SCRAPY
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.rules import scrapy_redis
 from trotline.rules.counted_reasons import count
-from trotline.rules.scrapy_spider import SpiderNote
+from trotline.rules.scrapy_job_owner import SpiderNote
 from trotline.rules.tagged_json import NotData
 
 _LOOK_EVERY: Seconds = 0.5

@@ -67,7 +67,7 @@ async def reading(
     if not url:
         yield OpenInbox()
         return
-    from trotline.commands.inbox_input import spider_reader
+    from trotline.commands.inbox_gate import spider_reader
 
     async with opened_inbox(url) as inbox:
         reader = spider_reader(inbox, spider, opened, frontier, pools, say=say, high_water=high_water)

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.advise import AdviceReport, AdvisePlan, made
-from trotline.commands.observe_extras import ServerExtras
-from trotline.commands.open_job import open_job
+from trotline.commands.resolve_job import open_job
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.errors import TrotlineError
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
@@ -23,10 +23,10 @@ from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.eta import Unknown
 from trotline.rules.fleet_rates import flow, living
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.known_pools import KnownPools
 from trotline.rules.lab_plan import Phase
-from trotline.rules.machine_options import Prices
+from trotline.rules.machine_comparison import Prices
+from trotline.rules.survey_note import JobSummary
 from trotline.rules.svg_charts import Point
 from trotline.spider.spider import Spider
 

@@ -17,7 +17,7 @@ from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Re
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
-from trotline.rules import unknown_names
+from trotline.rules import name_suggestions
 
 AT_ONCE = 20_000
 """Records of one step: one transaction, and as much as is computed again after a kill."""
@@ -92,7 +92,9 @@ async def check_kinds(store: MergeStore, plan: MergePlan) -> None:
         if await store.changed(_EVERYTHING, (kind,), _BEFORE_ALL, 1):
             continue
         if known := backends.count_kinds(plan.sink) or await _some_kinds(store):
-            raise SettingsError(f"no record is of the kind {kind!r}", hint=unknown_names.instead(kind, known, "kinds"))
+            raise SettingsError(
+                f"no record is of the kind {kind!r}", hint=name_suggestions.instead(kind, known, "kinds")
+            )
 
 
 async def _some_kinds(store: MergeStore) -> list[str]:

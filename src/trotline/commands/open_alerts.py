@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from trotline.commands.last_job import tallies_before
+from trotline.commands.previous_job import tallies_before
 from trotline.config.alert_receivers import open_receivers
 from trotline.config.alert_settings import read_alerts
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertPlan, AlertWatch, Emit
-from trotline.coordinator.observer import Extras, Observation, Observer
+from trotline.coordinator.job_observer import Extras, Observation, Observer
 from trotline.coordinator.pool_sampler import PoolSampler
 from trotline.errors import FrontierError
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob

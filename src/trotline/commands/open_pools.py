@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from trotline.config import backends
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import msgspec
 from trotline.adapters.http.api_gateway import GatewayFetcher
 from trotline.adapters.http.failures import FETCH_ERRORS, explain
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.tunnel_check import TunnelCheck
+from trotline.adapters.http.tunnel_probe import TunnelCheck
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from trotline.commands.feed import HIGH_WATER, open_feed
 from trotline.commands.input_lines import read_lines, task_of
-from trotline.commands.open_job import is_cancelled
+from trotline.commands.put_with_retries import HIGH_WATER, open_feed
+from trotline.commands.resolve_job import is_cancelled
 from trotline.config import backends, components
 from trotline.errors import SettingsError
 from trotline.frontier.gate import Gate
-from trotline.frontier.sift import Numbered, sift
+from trotline.frontier.gate_batch import Numbered, sift
 from trotline.model.job import Job
 from trotline.model.lease import Admission
 from trotline.model.queue_job import is_queue

@@ -29,14 +29,14 @@ from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.pace import Pace, Rate
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 from trotline.processes.supervised_child import worker_name
 from trotline.rules import redaction, retries
-from trotline.rules.task_fields import checked
-from trotline.rules.task_fields import whole as whole_number
+from trotline.rules.task_checks import checked
+from trotline.rules.task_checks import whole as whole_number
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import UrlRules
 from trotline.spider.spider_checks import Checks

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from trotline.commands.inbox import opened_inbox, running
-from trotline.commands.inbox_input import reader_into
+from trotline.commands.inbox_gate import reader_into
 from trotline.commands.queue_job import QueueJob, QueuePlan
 from trotline.coordinator.inbox_reader import InboxReader
 from trotline.ports.frontier import HIGH_WATER

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.commands.inbox_input import entry_text
+from trotline.commands.inbox_gate import entry_text
 from trotline.frontier.gate import Gate
 from trotline.frontier.gate_result import GateResult
 from trotline.model import task_json
@@ -15,7 +15,7 @@ from trotline.model.lease import Admission
 from trotline.model.queue_job import ROUTE
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import redaction, task_fields
+from trotline.rules import redaction, task_checks
 
 BATCH = 500
 _DRAINING = "the job or its lane is draining"
@@ -81,24 +81,24 @@ class QueueInput:
         try:
             text = entry_text(entry, trusted=trusted).decode()
             fields = msgspec.json.decode(text, type=dict) if text.startswith("{") else {"url": text}
-            return task_fields.task(task_json.from_seed(self._defaults | fields))
+            return task_checks.task(task_json.from_seed(self._defaults | fields))
         except (TypeError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
             raise ValueError(f"not a task: {error}") from error
 
     def _draft(self, given: str | Mapping[str, Any] | Task, now: Callable[[], Moment]) -> Task:
         if isinstance(given, Task):
-            return task_fields.task(given if given.route else msgspec.structs.replace(given, route=ROUTE))
+            return task_checks.task(given if given.route else msgspec.structs.replace(given, route=ROUTE))
         fields: dict[str, Any] = {"url": given} if isinstance(given, str) else dict(given)
         if not isinstance(fields.get("url"), str):
             # Without the values: headers may be among them.
-            seen = f"an object with {', '.join(map(task_fields.shown, fields)) or 'nothing'}"
+            seen = f"an object with {', '.join(map(task_checks.shown, fields)) or 'nothing'}"
             raise TypeError(f"{seen} is not a URL, nor an object with a url")
         if (delay := fields.pop("delay", None)) is not None:
             fields["not_before"] = now() + _delay(delay)
-        return task_fields.task(task_json.from_seed(self._defaults | fields))
+        return task_checks.task(task_json.from_seed(self._defaults | fields))
 
 
 def _delay(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
-        raise task_fields.InvalidValue(f"delay is {task_fields.shown(given)}; give seconds from now, 0 or more")
+        raise task_checks.InvalidValue(f"delay is {task_checks.shown(given)}; give seconds from now, 0 or more")
     return float(given)

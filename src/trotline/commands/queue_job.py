@@ -16,7 +16,7 @@ import msgspec
 
 from trotline.commands.queue_input import QueueInput
 from trotline.config import backends, components, settings
-from trotline.config.urls import frontier_url, inbox_url
+from trotline.config.backend_urls import frontier_url, inbox_url
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
@@ -24,7 +24,7 @@ from trotline.model.job import Job, LaneRules, State
 from trotline.model.queue_job import SOURCE, made_by
 from trotline.model.time import Moment, Seconds, seconds
 from trotline.ports.backend import OpenJob
-from trotline.rules.rule_differences import differences
+from trotline.rules.job_rule_differences import differences
 from trotline.spider.spider import Spider
 from trotline.spider.spider_checks import Checks
 

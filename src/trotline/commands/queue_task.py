@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from trotline.model.lease import Lease
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task_json import to_seed
 from trotline.model.time import Seconds
 from trotline.rules import redaction
-from trotline.rules.task_fields import InvalidValue
+from trotline.rules.task_checks import InvalidValue
 
 LONGEST_REASON = 500
 LONGEST_PAUSE: Seconds = 366 * 86_400.0

@@ -22,7 +22,7 @@ from trotline.ports.sink import Sink
 from trotline.processes import reparse_child
 from trotline.processes.reparse_child import ReparseCounts, ReparseShare
 from trotline.processes.reparse_parser import Parser
-from trotline.rules import row_differences, unknown_names
+from trotline.rules import name_suggestions, row_differences
 from trotline.rules.archive_queries import SkippedCaptures
 from trotline.rules.row_differences import Differences, Identity, Made
 
@@ -92,11 +92,11 @@ async def check_filters(archive: Archive, query: ArchiveQuery) -> None:
         if not query.job or query.job == entry.job:
             routes[entry.route] += 1
     if query.job and query.job not in jobs and jobs:
-        hint = unknown_names.instead(query.job, sorted(jobs), "jobs")
+        hint = name_suggestions.instead(query.job, sorted(jobs), "jobs")
         raise SettingsError(f"no page of a job {query.job!r} is archived here", hint=hint)
     if routes:
         of_job = f" of {query.job}" if query.job else ""
-        hint = unknown_names.instead(query.route, sorted(routes), "routes")
+        hint = name_suggestions.instead(query.route, sorted(routes), "routes")
         raise SettingsError(f"no page{of_job} of a route {query.route!r} is archived here", hint=hint)
 
 

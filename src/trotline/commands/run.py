@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trotline.commands import archive, inbox
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
-from trotline.commands.last_job import tallies_before
-from trotline.commands.observe import observed
-from trotline.commands.observe_extras import ServerExtras
-from trotline.commands.open_job import open_job
+from trotline.commands.observe_job import observed
 from trotline.commands.open_pools import pool_watch
+from trotline.commands.previous_job import tallies_before
+from trotline.commands.resolve_job import open_job
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
 from trotline.commands.serve_metrics import Metrics, RunGauges, metrics_at
-from trotline.commands.startup_notes import about_code, about_lost, about_others, about_seeds, bad_lines, source_of
-from trotline.commands.stored_rows import ask, refuse_lost_rows, refuse_missing_file
+from trotline.commands.sink_row_counts import ask, refuse_lost_rows, refuse_missing_file
+from trotline.commands.startup_warnings import about_code, about_lost, about_others, about_seeds, bad_lines, source_of
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.job_eta import outage_text
 from trotline.errors import TrotlineError
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.ports.backend import OpenJob
-from trotline.processes.child_process import WaitingChild
+from trotline.processes.prestarted_child import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules import redaction
@@ -37,7 +37,7 @@ from trotline.spider.spider import Spider
 if TYPE_CHECKING:
     from trotline.commands.open_alerts import JobAlerts
     from trotline.coordinator.alert_watch import AlertPlan
-    from trotline.coordinator.observer import Observation
+    from trotline.coordinator.job_observer import Observation
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 

@@ -8,12 +8,12 @@ from enum import StrEnum
 import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
-from trotline.commands.stored_rows import ask
+from trotline.commands.sink_row_counts import ask
 from trotline.coordinator.held_back import held_back_by, untaken_routes
-from trotline.coordinator.last_job import LastTallies
-from trotline.coordinator.outlook import GONE
+from trotline.coordinator.job_eta import GONE
+from trotline.coordinator.previous_job import LastTallies
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.model.inbox import InboxStatus
 from trotline.model.job import HANDED_OVER, Job, LaneRules, LaneView, Progress, State, WorkerView
 from trotline.model.proxy_pool import DownMember
@@ -23,13 +23,13 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import STOPPING
-from trotline.rules.archive_note import ArchiveNote
+from trotline.rules.archive_loss_note import ArchiveNote
+from trotline.rules.author_warnings import warnings
 from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
-from trotline.rules.series import Point
-from trotline.rules.warnings import warnings
+from trotline.rules.time_series import Point
 
 SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20

@@ -14,7 +14,7 @@ from trotline.model.job import Job, Progress
 from trotline.model.proxy import Proxy
 from trotline.model.record import Record
 from trotline.ports.sink import RecordWriter, Sink
-from trotline.rules.warnings import warnings
+from trotline.rules.author_warnings import warnings
 from trotline.spider.spider import Spider
 
 T = TypeVar("T")

@@ -11,16 +11,16 @@ from trotline.errors import SettingsError
 from trotline.model.job import Progress
 
 if TYPE_CHECKING:
-    from trotline.coordinator.observer import Observation
+    from trotline.coordinator.job_observer import Observation
     from trotline.model.metrics import JobGauges
-    from trotline.rules.metric_boards import JobBoard
+    from trotline.rules.metrics_registry import JobBoard
 
 
 class Metrics:
     """The boards that the endpoint reads at each scrape."""
 
     def __init__(self) -> None:
-        from trotline.rules.metric_boards import JobBoard, WorkerBoard
+        from trotline.rules.metrics_registry import JobBoard, WorkerBoard
 
         clock = asyncio.get_running_loop().time
         self.workers = WorkerBoard(clock)
@@ -49,7 +49,7 @@ class RunGauges:
         self._seen = found if self._firing is not None else msgspec.structs.replace(found, alerts={})
 
     def show(self, progress: Progress) -> None:
-        from trotline.rules.metric_boards import gauges_of
+        from trotline.rules.metrics_registry import gauges_of
 
         now = gauges_of(progress)
         if self._seen is not None and progress.finished_at is None:

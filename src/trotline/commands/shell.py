@@ -15,9 +15,9 @@ from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
 from trotline.processes.watchdog import Guard
 from trotline.rules import charset
+from trotline.spider.css_selection import Selection
 from trotline.spider.page import Page
 from trotline.spider.route import Route
-from trotline.spider.selection import Selection
 from trotline.spider.spider import Spider
 from trotline.spider.xpath_selection import XPathSelection
 

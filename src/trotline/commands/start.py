@@ -10,21 +10,21 @@ from trotline.commands import inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
-from trotline.commands.feed import HIGH_WATER, open_feed
-from trotline.commands.last_job import tallies_before
+from trotline.commands.delete_old_jobs import retire_old
 from trotline.commands.open_alerts import JobAlerts
-from trotline.commands.open_job import JobFound, open_job
-from trotline.commands.retire_jobs import retire_old
+from trotline.commands.previous_job import tallies_before
+from trotline.commands.put_with_retries import HIGH_WATER, open_feed
+from trotline.commands.resolve_job import JobFound, open_job
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import Seeded, seed
-from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, source_of
-from trotline.commands.stored_rows import count_rows
+from trotline.commands.sink_row_counts import count_rows
+from trotline.commands.startup_warnings import about_code, about_seeds, bad_lines, source_of
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.coordinator.alert_watch import AlertPlan
+from trotline.coordinator.dependencies import CoordinatorEvent
 from trotline.coordinator.held_back import held_back_by
-from trotline.coordinator.parts import CoordinatorEvent
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob

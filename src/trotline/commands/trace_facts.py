@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from trotline.commands.dead_reasons import BAD_RECORD
-from trotline.config.urls import public
+from trotline.config.backend_urls import public
 from trotline.model.job import Job, LaneView, Progress
 from trotline.model.time import iso
 from trotline.rules.url_history import Facts, story_of

@@ -14,7 +14,7 @@ from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.ports.fetcher import Fetcher
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
-from trotline.spider.login import LoginSession, LoginUnanswered, result_of
+from trotline.spider.login_session import LoginSession, LoginUnanswered, result_of
 from trotline.spider.spider import Spider
 from trotline.worker.async_handlers import in_time
 

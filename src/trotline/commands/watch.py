@@ -13,15 +13,15 @@ from trotline.commands.inbox import look as look_at_inbox
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.run_report import Report, Reporter, ending_of
 from trotline.config import backends
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.errors import TrotlineError
 from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
-from trotline.rules import archive_note
-from trotline.rules.series import FINEST, Point
+from trotline.rules import archive_loss_note
+from trotline.rules.time_series import FINEST, Point
 
 COUNT_EVERY: Seconds = 2.0
 """How often it is asked what waits for a writer and in the inbox, and what is gone from the archive."""
@@ -92,9 +92,9 @@ async def _points(opened: OpenJob) -> tuple[Point, ...]:
 
 async def _beside(frontier_url: str, inbox_url: str, opened: OpenJob) -> dict[str, Any]:
     """What a report does not count by itself."""
-    [note] = await opened.console.read_notes([archive_note.NOTE])
+    [note] = await opened.console.read_notes([archive_loss_note.NOTE])
     return {
         "unwritten": (await backends.unwritten(frontier_url)).get(opened.job.id, 0),
         "inbox": await look_at_inbox(inbox_url),
-        "archive": archive_note.decode(note),
+        "archive": archive_loss_note.decode(note),
     }

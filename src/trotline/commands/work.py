@@ -10,15 +10,15 @@ import msgspec
 from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
+from trotline.commands.delete_old_jobs import retire_old
 from trotline.commands.join_job import Found, Search
 from trotline.commands.open_pools import pool_watch
-from trotline.commands.retire_jobs import retire_old
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
 from trotline.commands.serve_metrics import Metrics, metrics_at
-from trotline.commands.stored_rows import ask, refuse_lost_rows
+from trotline.commands.sink_row_counts import ask, refuse_lost_rows
 from trotline.commands.work_events import What, WorkEvent, WorkOutput, WorkPlan
 from trotline.config import backends, components
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.job_eta import outage_text
 from trotline.errors import (
     FrontierError,
     FrontierGone,
@@ -33,7 +33,7 @@ from trotline.model.job import Job, State
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
-from trotline.processes.child_process import WaitingChild
+from trotline.processes.prestarted_child import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.unreadable_jobs import in_a_line

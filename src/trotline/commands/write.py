@@ -11,7 +11,7 @@ import msgspec
 
 from trotline.config import backends
 from trotline.errors import SinkError, SinkGone, SinkRejects, SinkTooNew, SinkTooOld, SinkUnreachable
-from trotline.model.parcel import Parked, Taken
+from trotline.model.outbox_parcel import Parked, Taken
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.visit_row import VisitRow

@@ -23,6 +23,8 @@ def _opened(given: ReceiverSettings) -> AlertReceiver:
             tls=given.tls,
             least=given.least,
         )
+    if given.kind not in ("slack", "webhook"):
+        raise ValueError(f"no receiver is made for the kind {given.kind!r}")
     assert given.url is not None  # noqa: S101 - checked when it was read
     if given.kind == "slack":
         from trotline.adapters.alerts.slack import Slack

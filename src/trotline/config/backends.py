@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row, RowPage
+    from trotline.model.record_row import Row, RowPage
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment, Seconds
     from trotline.ports.archive import Archive
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
-OWN = ("sqlite", "files", "redis", "postgres", "amqp", "sqs", "objects", "s3")
+OWN = ("sqlite", "files", "redis", "postgres", "amqp", "sqs", "archive", "s3")
 """Folders of `adapters/`."""
 GROUP = "trotline.backends"
 
@@ -141,7 +141,7 @@ def frontier_of(backend: Backend) -> FrontierOffer | None:
     """What the backend offers as a frontier, alone or with the books of another one."""
     if backend.broker is None:
         return backend.frontier
-    from trotline.config.brokered_offer import composed
+    from trotline.config.brokered_backend import composed
 
     return composed(backend.broker, _frontier, _installed)
 

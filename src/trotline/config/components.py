@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trotline.config.backend_urls import public
 from trotline.config.backends import is_local, local_path
-from trotline.config.urls import public
 from trotline.errors import SettingsError
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.job import Job
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy
@@ -18,9 +18,9 @@ from trotline.rules.backend_urls import scheme_of
 
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
-    from trotline.adapters.files.evidence import EvidenceFolder
+    from trotline.adapters.files.crash_pages import EvidenceFolder
     from trotline.adapters.http.robots import RobotsTxt
-    from trotline.adapters.sqlite.validators import SqliteValidators
+    from trotline.adapters.sqlite.http_validators import SqliteValidators
     from trotline.frontier.gate import Gate
     from trotline.model.stored_file import Files
     from trotline.ports.fetcher import Fetcher
@@ -54,7 +54,7 @@ def open_validators(frontier_url: str, job: Job, sink: str, spider: "Spider") ->
         return None
     if not any(route.conditional for route in spider.routes.values()):
         return None
-    from trotline.adapters.sqlite.validators import SqliteValidators
+    from trotline.adapters.sqlite.http_validators import SqliteValidators
 
     file = Path(local_path(frontier_url)).with_name(f"{spider.name}.validators.db")
     # From another folder the same words name another file.
@@ -117,8 +117,8 @@ def open_fetcher(
     plain = PooledFetcher.over(direct, most_idle=slots)
     if Client.BROWSER not in spider.clients:
         return plain
-    from trotline.adapters.browser_like.by_client import FetcherByClient
     from trotline.adapters.browser_like.fetcher import BrowserWays
+    from trotline.adapters.browser_like.fetcher_per_client import FetcherByClient
 
     browser = BrowserWays(direct, spider.headers, slots=slots, most_idle=slots)
     return FetcherByClient(
@@ -142,7 +142,7 @@ def _s3_files(files: "Files") -> "FileStore":
         raise SettingsError(
             "downloads on S3 need a package that is not installed", hint="pip install '.[s3]'"
         ) from error
-    from trotline.adapters.s3.address import address_of
+    from trotline.adapters.s3.s3_url import address_of
 
     try:
         return S3Files(files, address_of(files.folder))
@@ -216,7 +216,7 @@ def evidence_folder(frontier_url: str) -> Path | None:
 
 
 def open_evidence(frontier_url: str) -> "EvidenceFolder | None":
-    from trotline.adapters.files.evidence import EvidenceFolder
+    from trotline.adapters.files.crash_pages import EvidenceFolder
 
     folder = evidence_folder(frontier_url)
     return None if folder is None else EvidenceFolder(folder)
@@ -224,7 +224,7 @@ def open_evidence(frontier_url: str) -> "EvidenceFolder | None":
 
 def evidence_path(frontier_url: str) -> str:
     """The path of a kept body, with {} for its name."""
-    from trotline.adapters.files.evidence import file_name
+    from trotline.adapters.files.crash_pages import file_name
 
     folder = evidence_folder(frontier_url)
     return "" if folder is None else str(folder).replace("{", "{{").replace("}", "}}") + "/" + file_name("{}")

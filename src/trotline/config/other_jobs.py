@@ -20,7 +20,7 @@ LOOK_AGAIN: Seconds = 5.0
 
 
 class OtherJobs:
-    """Implements `worker.parts.Others`: opens each job when it is needed, and keeps it open."""
+    """Implements `worker.dependencies.Others`: opens each job when it is needed, and keeps it open."""
 
     def __init__(
         self, frontier: str, job: Job, pools: Collection[str] | Callable[[], Collection[str] | None] | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from trotline.config.list_feed import LARGEST
+from trotline.config.http_proxy_list import LARGEST
 from trotline.errors import SettingsError
 from trotline.model.secret import is_private
 from trotline.model.time import Moment

@@ -17,7 +17,7 @@ from trotline.config.proxy_lines import ProxyLines
 from trotline.errors import SettingsError
 from trotline.model.secret import is_reference
 from trotline.model.time import Moment
-from trotline.rules import toml_text
+from trotline.rules import bounded_toml
 from trotline.rules.pool_names import DEFAULT
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any], str]:
     """The tables of proxy pools and of account pools, and the name of the file with weights, if there is one."""
     place = main.path.name
     try:
-        whole = toml_text.parse(main.text)
+        whole = bounded_toml.parse(main.text)
     except ValueError as error:
         # Not "from": the cause holds the text of the file.
         raise SettingsError(f"{place} cannot be read: {error}", hint="Correct it (TOML).") from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from trotline.config import pool_files, proxy_lines
 from trotline.errors import SettingsError
-from trotline.rules import toml_text
+from trotline.rules import bounded_toml
 from trotline.rules.pool_names import NAME
 
 Weights = Mapping[str, Mapping[int, float]]
@@ -31,7 +31,7 @@ _HEAD = """\
 def parse(place: str, text: str) -> Weights:
     """SettingsError says what is wrong and where."""
     try:
-        whole = toml_text.parse(text)
+        whole = bounded_toml.parse(text)
     except ValueError as error:
         # Not "from": it may be another file, given by mistake, and the cause holds its text.
         raise SettingsError(f"{place} cannot be read: {error}", hint=_HINT) from None

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from trotline.errors import SettingsError
-from trotline.rules import toml_text
-from trotline.rules.machine_options import Prices
+from trotline.rules import bounded_toml
+from trotline.rules.machine_comparison import Prices
 
 LARGEST = 1 << 17
 """Bytes of the file."""
@@ -25,7 +25,7 @@ def read_prices(path: Path) -> Prices:
     if len(text) > LARGEST:
         raise SettingsError(f"{path} is larger than {LARGEST:,} bytes", hint="It cannot be a price table.")
     try:
-        prices = msgspec.convert(toml_text.parse(text.decode()), Prices)
+        prices = msgspec.convert(bounded_toml.parse(text.decode()), Prices)
     except ValueError as error:
         raise SettingsError(
             f"{path} is not a price table: {error}", hint="docs/how-to/scale-out.md has one to start from."

@@ -14,7 +14,7 @@ import msgspec
 
 from trotline.config import pool_members, proxy_lines
 from trotline.config.account_pools import AccountPool, AccountPools
-from trotline.config.list_feed import EVERY, ListFeed
+from trotline.config.http_proxy_list import EVERY, ListFeed
 from trotline.config.pool_members import Digest, Members, digest
 from trotline.config.pool_sources import Files, Source
 from trotline.config.pool_table import PoolInfo, PoolTable

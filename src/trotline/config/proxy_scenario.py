@@ -13,7 +13,7 @@ from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 from trotline.model.proxy_pool import PoolRules
 from trotline.model.time import Seconds, seconds
-from trotline.rules import toml_text
+from trotline.rules import bounded_toml
 from trotline.rules.proxy_simulation import Scenario
 from trotline.rules.simulated_site import SiteModel
 
@@ -29,7 +29,7 @@ def read(path: str) -> Scenario:
     """SettingsError says what is wrong with the file."""
     file = pool_files.read(Path(path))
     try:
-        whole = toml_text.parse(file.text)
+        whole = bounded_toml.parse(file.text)
     except ValueError as error:
         raise SettingsError(f"{path} cannot be read: {error}", hint="Correct it (TOML).") from error
     return _Reader(path, whole).scenario()

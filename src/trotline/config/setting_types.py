@@ -6,15 +6,15 @@ docs/reference/settings.md explains each.
 import re
 from typing import Any
 
+from trotline.config.backend_urls import archive_url, frontier_url, inbox_url, sink_url
 from trotline.config.listen_address import listen_address
-from trotline.config.otel_values import collector, share
+from trotline.config.otel_settings import collector, share
 from trotline.config.proxy_lines import REGION
-from trotline.config.urls import archive_url, frontier_url, inbox_url, sink_url
 from trotline.model.limits import MIB
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.time import Seconds, seconds
 from trotline.rules import pool_names
-from trotline.rules.addresses import allowed
+from trotline.rules.private_addresses import allowed
 
 MOST_PROCESSES = 256
 MOST_SLOTS = 4096

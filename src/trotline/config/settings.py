@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.backend_urls import has_password
 from trotline.config.setting_types import TYPES
-from trotline.config.urls import has_password
 from trotline.errors import SettingsError
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.model.time import Seconds
-from trotline.worker.policy import WorkerSettings
+from trotline.worker.worker_settings import WorkerSettings
 
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
@@ -213,10 +213,10 @@ def file_table(folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    from trotline.rules import toml_text  # most runs have no file
+    from trotline.rules import bounded_toml  # most runs have no file
 
     try:
-        return toml_text.parse(_bytes(path).decode())
+        return bounded_toml.parse(_bytes(path).decode())
     except ValueError as error:
         # Not TOML, or not UTF-8.
         raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error

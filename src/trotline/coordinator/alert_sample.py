@@ -5,20 +5,20 @@ from collections import deque
 from collections.abc import Mapping
 
 from trotline.coordinator.held_back import held_back_by
-from trotline.coordinator.last_job import LastTallies
-from trotline.coordinator.observer import Observation, Observer
-from trotline.coordinator.outlook import living, of_series
+from trotline.coordinator.job_eta import living, of_series
+from trotline.coordinator.job_observer import Observation, Observer
 from trotline.coordinator.pool_sampler import PoolSampler
+from trotline.coordinator.previous_job import LastTallies
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Moment, Seconds
 from trotline.model.work_stats import Timing
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules import commit_times, field_coverage, series
+from trotline.rules import commit_times, field_coverage, time_series
 from trotline.rules.alerts import AlertRules, JobSample, LostWorker
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.field_coverage import CoverageDrop, FieldCoverage, RecentCoverage
 from trotline.rules.lane_survey import all_rest
-from trotline.rules.series import FINEST, Point
+from trotline.rules.time_series import FINEST, Point
 
 COMMITS_OVER: Seconds = 60.0
 """The time over which commits are measured."""
@@ -79,7 +79,7 @@ class AlertSampler:
             if progress.now - progress.started_at < FINEST.span:
                 # It began with nothing, also if the first look at it came later.
                 self._points.insert(0, Point(math.floor(progress.started_at)))
-        point = series.point_of(progress, living(crew))
+        point = time_series.point_of(progress, living(crew))
         oldest = point.at - 2 * self._rules.window - self._rules.stalled
         self._points = [one for one in self._points if oldest <= one.at < point.at] + [point]
 

@@ -12,14 +12,14 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.coordinator.alert_sample import AlertSampler
-from trotline.coordinator.observer import Observation
+from trotline.coordinator.job_observer import Observation
 from trotline.errors import AlertNotDelivered, FrontierError, FrontierGone
 from trotline.model.alert import Alert, AlertBook, AlertMessage, PendingMessage
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
 from trotline.ports.alert_receiver import AlertReceiver
 from trotline.ports.console import Console
-from trotline.rules import alert_book, alert_outbox, redaction
+from trotline.rules import alert_delivery, alert_states, redaction
 from trotline.rules.alert_rules import findings
 from trotline.rules.alert_texts import title
 from trotline.rules.alerts import AlertRules
@@ -77,10 +77,10 @@ class AlertWatch:
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal dropped
-            book = alert_book.step(book, found, self._plan.rules, now, final=final)
-            book, dropped = alert_outbox.expired(book, now)
-            book = alert_book.checked(book, now)
-            return alert_outbox.post(book, self._least, self._plan.rules, now, flush=final or flush)
+            book = alert_states.step(book, found, self._plan.rules, now, final=final)
+            book, dropped = alert_delivery.expired(book, now)
+            book = alert_states.checked(book, now)
+            return alert_delivery.post(book, self._least, self._plan.rules, now, flush=final or flush)
 
         if await self._change(change) is not None:
             for pending in dropped:
@@ -100,11 +100,11 @@ class AlertWatch:
 
     @property
     def undelivered(self) -> bool:
-        return alert_outbox.waits(self._book, list(self._receivers))
+        return alert_delivery.waits(self._book, list(self._receivers))
 
     async def drain(self) -> None:
         """Until all messages are delivered or dropped, or the job is deleted."""
-        ends = self._clock() + alert_book.HOUR
+        ends = self._clock() + alert_states.HOUR
         while self.undelivered and self._clock() < ends:
             self._deliver_soon()
             await self.delivered()
@@ -134,8 +134,8 @@ class AlertWatch:
         return (await self._read_version())[0]
 
     async def _read_version(self) -> tuple[AlertBook, int]:
-        [note] = await self._console.read_notes([alert_book.NOTE])
-        return (AlertBook(), 0) if note is None else (alert_book.decode(note.data), note.version)
+        [note] = await self._console.read_notes([alert_states.NOTE])
+        return (AlertBook(), 0) if note is None else (alert_states.decode(note.data), note.version)
 
     async def _change(self, change: Change) -> AlertBook | None:
         """The changed book, when it is written; None: nothing changed, or others change it again and again."""
@@ -145,7 +145,7 @@ class AlertWatch:
                 changed = change(self._book)
                 if changed == self._book:
                     return None
-                if await self._console.write_note(alert_book.NOTE, alert_book.encode(changed), version):
+                if await self._console.write_note(alert_states.NOTE, alert_states.encode(changed), version):
                     self._book = changed
                     return changed
         return None
@@ -192,7 +192,7 @@ class AlertWatch:
     def _deliver_soon(self) -> None:
         """In the background: a slow receiver must not delay the next evaluation."""
         running = self._delivering is not None and not self._delivering.done()
-        if not running and alert_outbox.due(self._book, list(self._receivers), self._now()):
+        if not running and alert_delivery.due(self._book, list(self._receivers), self._now()):
             self._delivering = asyncio.create_task(self._deliver_all())
 
     async def _deliver_all(self) -> None:
@@ -206,13 +206,13 @@ class AlertWatch:
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal claimed
-            book, claimed = alert_outbox.claim(book, list(self._receivers), self._now())
+            book, claimed = alert_delivery.claim(book, list(self._receivers), self._now())
             return book
 
         book = await self._change(change)
         if book is None or claimed is None:
             return False
-        await self._deliver(claimed, alert_outbox.message(book, claimed, self._job, self._link()))
+        await self._deliver(claimed, alert_delivery.message(book, claimed, self._job, self._link()))
         return True
 
     async def _deliver(self, pending: PendingMessage, message: AlertMessage) -> None:
@@ -225,7 +225,7 @@ class AlertWatch:
             log.exception("alert.defect")
             await self._failed(pending, f"{type(error).__name__}: {error}", None)
         else:
-            await self._change(lambda book: alert_outbox.delivered(book, pending))
+            await self._change(lambda book: alert_delivery.delivered(book, pending))
             self._emit("alert.sent", f"{self._job.id}: sent to {receiver.name} ({receiver.place})", id=message.id)
 
     async def _failed(self, pending: PendingMessage, what: str, wait: Seconds | None) -> None:
@@ -233,7 +233,7 @@ class AlertWatch:
 
         def change(book: AlertBook) -> AlertBook:
             nonlocal last
-            book, last = alert_outbox.failed(book, pending, what, wait, self._now())
+            book, last = alert_delivery.failed(book, pending, what, wait, self._now())
             return book
 
         await self._change(change)

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
+from trotline.coordinator.dependencies import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.leader import Leader
-from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 
 
 class Coordinator:

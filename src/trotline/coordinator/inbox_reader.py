@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.frontier.gate import Gate
-from trotline.frontier.put_each import defect, put_each, refusal
-from trotline.frontier.sift import Numbered, sift
+from trotline.frontier.gate_batch import Numbered, sift
+from trotline.frontier.put_one_by_one import defect, put_each, refusal
 from trotline.model.inbox import InboxBatch
 from trotline.model.job import Progress, State
 from trotline.model.lease import Admission
@@ -25,7 +25,7 @@ from trotline.ports.clock import Clock
 from trotline.ports.inbox import TAKEN_FOR, Inbox
 from trotline.rules import redaction
 from trotline.rules.counted_reasons import MOST_NAMED, OTHERS, count
-from trotline.rules.task_fields import said
+from trotline.rules.task_checks import said
 
 log = logging.getLogger("trotline.inbox")
 T = TypeVar("T")

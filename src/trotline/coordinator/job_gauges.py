@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from trotline.coordinator.held_back import held_back_by
-from trotline.coordinator.observer import Observation
-from trotline.coordinator.outlook import living, outage_text
+from trotline.coordinator.job_eta import living, outage_text
+from trotline.coordinator.job_observer import Observation
 from trotline.model.metrics import JobGauges
 from trotline.rules.advice import Advice, advise
 from trotline.rules.alerts import RULES, DownShare
-from trotline.rules.metric_boards import gauges_of
+from trotline.rules.metrics_registry import gauges_of
 
 
 def gauges(observation: Observation, firing: Collection[str], down: Mapping[str, DownShare]) -> JobGauges:

@@ -6,14 +6,20 @@ import contextlib
 from trotline.coordinator import job_gauges
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertWatch
-from trotline.coordinator.follow_up import FollowUp
+from trotline.coordinator.dependencies import (
+    CoordinatorEvent,
+    CoordinatorParts,
+    CoordinatorPolicy,
+    IsLeader,
+    SpiderConfig,
+)
 from trotline.coordinator.job_list import JobList
-from trotline.coordinator.last_job import last_tallies
-from trotline.coordinator.observer import Observation, Observer
-from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
+from trotline.coordinator.job_observer import Observation, Observer
+from trotline.coordinator.merge_at_job_end import FollowUp
 from trotline.coordinator.pool_sampler import PoolSampler
+from trotline.coordinator.previous_job import last_tallies
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.model.job import Job, Progress, State
 from trotline.model.leadership import Term
 from trotline.model.time import Moment, Seconds

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 
+from trotline.coordinator.dependencies import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.job_monitor import JobMonitor
-from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
-from trotline.coordinator.schedule import Scheduler
+from trotline.coordinator.scheduler import Scheduler
 from trotline.errors import FrontierError, TermOver, TrotlineError
 from trotline.model.leadership import Term
 from trotline.model.time import Moment, Seconds

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trotline.frontier.pool_watch import PoolWatch
+from trotline.frontier.pool_status import PoolWatch
 from trotline.model.job import Progress, State, WorkerView
 from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds

@@ -3,7 +3,7 @@ those that it retires leave no queues there."""
 
 from collections.abc import Awaitable, Callable
 
-from trotline.frontier.brokered import forget_queues
+from trotline.frontier.brokered_frontier import forget_queues
 from trotline.model.job import Job, LaneRules
 from trotline.model.leadership import Term, Tick
 from trotline.model.time import Moment

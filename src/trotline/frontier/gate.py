@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 
 from trotline.frontier.gate_result import CutLink, Explanation, GatePage, GateResult
-from trotline.frontier.known_links import KnownLinks
+from trotline.frontier.link_cache import KnownLinks
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.proxy_pool import lane_of, names_account, pool_of, without_pool
@@ -19,8 +19,8 @@ from trotline.rules import pool_names
 from trotline.rules.near_duplicate_pages import DuplicateDetector, Similarity, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, out_of_scope
 from trotline.rules.session_ids import without_session
-from trotline.rules.task_fields import InvalidValue, checked
-from trotline.rules.task_fields import pool as pool_name
+from trotline.rules.task_checks import InvalidValue, checked
+from trotline.rules.task_checks import pool as pool_name
 from trotline.rules.traps import AHEAD, BACK, CALENDAR, CYCLES, REPEATED, TrapDetector
 from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 

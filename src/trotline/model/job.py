@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from trotline.model.duplicate_filter import Memory
 from trotline.model.pace import Pace
 from trotline.model.proxy_pool import without_pool
-from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
 from trotline.model.work_stats import WorkStats
 

@@ -4,7 +4,7 @@ from math import inf
 
 import msgspec
 
-from trotline.model.named_values import NamedValues, is_number
+from trotline.model.keyword_structs import NamedValues, is_number
 from trotline.model.time import Seconds
 
 MIB = 1024 * 1024

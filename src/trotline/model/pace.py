@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from trotline.model.named_values import is_number
+from trotline.model.keyword_structs import is_number
 from trotline.model.time import Seconds
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trotline.model.named_values import NamedValues
+from trotline.model.keyword_structs import NamedValues
 
 FILE_ROUTE = "file"
 """The route of downloads."""

@@ -63,7 +63,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_url: str = msgspec.field(default="", name="y")
     """Of a task with an account that was redirected: the URL before. It is visited again if the session has ended."""
     client: str = msgspec.field(default="", name="v")
-    """The client after a block (`model.client`); empty: that of its route."""
+    """The client after a block (`model.client_kind`); empty: that of its route."""
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="t")
 
     @property

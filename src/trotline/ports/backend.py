@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row, RowPage
+    from trotline.model.record_row import Row, RowPage
     from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment, Seconds

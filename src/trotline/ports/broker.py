@@ -1,4 +1,4 @@
-"""A broker: durable queues for the bodies of tasks that wait (`frontier.brokered`). It decides nothing."""
+"""A broker: durable queues for the bodies of tasks that wait (`frontier.brokered_frontier`). It decides nothing."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

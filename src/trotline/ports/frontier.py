@@ -68,8 +68,8 @@ class Frontier(Protocol):
          only when the one before it is done. Chains do not wait for each other, nor tasks without one for a chain
     C2   a done step releases the next one in the same atomic step; its children that name the chain join its end
     C3   a step that comes back (retry, snooze, redirect, rescue, a worker that leaves) keeps its place
-    C4   a buried step ends its chain: the steps behind it are buried with a reason that names it (`rules.chains`), and
-         so are those that are admitted later
+    C4   a buried step ends its chain: the steps behind it are buried with a reason that names it
+         (`rules.chain_failures`), and so are those that are admitted later
     C5   reviving the step, or one that was buried for it, revives all of them, in their order
     C6   steps that wait for another one are counted as waiting, and `whereabouts` says what they wait for
     C7   a chain may have steps in several lanes. A frontier in several parts may refuse that: with an error at `put`,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.visit_row import VisitRow
 
 

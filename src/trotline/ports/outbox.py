@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.parcel import Parked, Taken, Waiting
+from trotline.model.outbox_parcel import Parked, Taken, Waiting
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 

@@ -27,16 +27,16 @@ from trotline.ports.backend import OpenJob
 from trotline.processes import process_memory
 from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.rules import redaction
-from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.rules.crash_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.archive_losses import ArchiveLosses
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.parsing_marker import SIZE, Marker
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 if TYPE_CHECKING:
-    from trotline.processes.pool_keeper import PoolKeeper
+    from trotline.processes.proxy_pool_registration import PoolKeeper
 
 TURN: Seconds = 0.5
 """Interval of the child's heartbeat and status checks."""
@@ -121,7 +121,7 @@ async def _open_pools(settings: Settings) -> "PoolKeeper | None":
     if not settings.proxies:
         return None
     from trotline.config import proxy_pools
-    from trotline.processes.pool_keeper import PoolKeeper
+    from trotline.processes.proxy_pool_registration import PoolKeeper
 
     book = proxy_pools.load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow, patient=True)
     frontier = await backends.open_proxy_pools(settings.frontier)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import IO
 
-from trotline.processes.child_process import WaitingChild, shared_cell
+from trotline.processes.prestarted_child import WaitingChild, shared_cell
 
 _REQUEST = 8
 _REPORT = 8

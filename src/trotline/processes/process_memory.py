@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from trotline.model.limits import MIB
-from trotline.rules.kill_reasons import OUT_OF_MEMORY
+from trotline.rules.crash_reasons import OUT_OF_MEMORY
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Names of glibc's malloc.h."""

@@ -18,7 +18,7 @@ import msgspec
 from trotline.config.pool_sources import MOST_POOLS
 from trotline.model.work_stats import WorkStats
 from trotline.processes.child_config import ChildConfig, ChildStatus
-from trotline.processes.child_process import WaitingChild
+from trotline.processes.prestarted_child import WaitingChild
 from trotline.rules import redaction
 from trotline.rules.child_output import ChildOutput, Renderer
 from trotline.rules.pool_names import POOL

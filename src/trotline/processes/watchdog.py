@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from trotline.model.time import Seconds
-from trotline.rules import kill_reasons
+from trotline.rules import crash_reasons
 
 _CELL = struct.Struct("dd")
 """Deadline (0: nothing is being parsed), and the limit in seconds."""
@@ -60,7 +60,7 @@ class Guard(AbstractContextManager[None]):
         if not until:
             return ""
         robots = bool(self._memory[_ROBOTS_AT])
-        return kill_reasons.cause(code, hung=hung, parse=limit, memory=0, robots=robots)
+        return crash_reasons.cause(code, hung=hung, parse=limit, memory=0, robots=robots)
 
 
 def run(work: Callable[[Guard], int], killed: Callable[[str], int]) -> int:

@@ -16,9 +16,9 @@ from trotline.model.metrics import WorkerFigures
 from trotline.model.work_stats import total
 from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
-from trotline.processes.child_process import WaitingChild
 from trotline.processes.fork_client import ForkServer
 from trotline.processes.host_limits import bandwidth, cpu_cores, host_memory, received
+from trotline.processes.prestarted_child import WaitingChild
 from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider

@@ -32,8 +32,8 @@ from trotline.rules.advice_limits import (
     worker_limit,
 )
 from trotline.rules.fleet_rates import FleetFlow, HostsUse, flow
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import all_rest
+from trotline.rules.survey_note import JobSummary
 
 OUTAGE = "outage"
 NO_WORKER = "no worker"

@@ -9,10 +9,10 @@ from trotline.model.job import Progress
 from trotline.model.server_load import ServerUse
 from trotline.rules import lane_survey
 from trotline.rules.fleet_rates import FleetFlow, HostsUse
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pace import RETRY_DRIP
 from trotline.rules.pool_supply import PoolSupply, most
+from trotline.rules.survey_note import JobSummary
 
 OFF = 0.15
 """A limit explains the throughput if it is not further away."""

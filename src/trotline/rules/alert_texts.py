@@ -4,7 +4,7 @@ from trotline.model.alert import Alert, AlertMessage, AlertState
 from trotline.model.job import Job
 from trotline.model.queue_job import is_queue
 from trotline.model.time import Moment, Seconds, iso
-from trotline.rules.alert_book import CHECKED_LATE
+from trotline.rules.alert_states import CHECKED_LATE
 from trotline.rules.alerts import RULES, minutes
 
 LONGEST_SUBJECT = 120

@@ -2,7 +2,7 @@
 
 A rule reports findings. A finding that *fires* starts an alert when it lasts; one that *holds* keeps an alert that
 fires already, as it is between the two thresholds of the rule; without a finding the alert is over. So no alert comes
-and goes at a single threshold. `alert_book` makes alerts of findings.
+and goes at a single threshold. `alert_states` makes alerts of findings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from trotline.model.time import Moment, Seconds
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble
-from trotline.rules.series import Point
+from trotline.rules.time_series import Point
 
 RULES: dict[str, str] = {
     "queue": "queue growing",

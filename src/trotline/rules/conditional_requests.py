@@ -5,8 +5,8 @@ import re
 import msgspec
 
 from trotline.model.answer import Answer
+from trotline.model.http_validator import Validator
 from trotline.model.task import Task
-from trotline.model.validator import Validator
 from trotline.rules.session_pinning import name_of
 from trotline.rules.urls import fingerprint
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from trotline.model.time import Seconds
-from trotline.rules.eta_loads import NO_DELAYS, Delays, Load
+from trotline.rules.eta_bounds import NO_DELAYS, Delays, Load
 
 WINDOWS: tuple[Seconds, ...] = (15.0, 60.0, 300.0)
 """Maximum lengths of the windows in which rates are measured."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.rules.warnings import BETWEEN, FIELD_EMPTY, FIELD_SET, KIND_RECORDS, OTHERS
+from trotline.rules.author_warnings import BETWEEN, FIELD_EMPTY, FIELD_SET, KIND_RECORDS, OTHERS
 
 WINDOW_RECORDS = 500
 """An alert is about so many of the last records of a kind, at least."""

@@ -68,7 +68,7 @@ def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 
 def frontier(sample: JobSample, rules: AlertRules) -> list[Finding]:
-    """Never from a sample, which was read from it: each coordinator finds it (`coordinator/frontier_watch.py`)."""
+    """Never from a sample, which was read from it: a coordinator finds it (coordinator/frontier_outage_alert.py)."""
     return []
 
 

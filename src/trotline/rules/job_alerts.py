@@ -8,7 +8,7 @@ from trotline.model.queue_job import is_queue, own_program
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
 from trotline.rules.job_figures import LISTING, signatures, visited
-from trotline.rules.series import Point
+from trotline.rules.time_series import Point
 
 _UNCHANGED = "dropped: unchanged"
 _RECORD_PAGES = 50

@@ -6,14 +6,19 @@ import msgspec
 
 from trotline.model.job import Progress
 from trotline.model.verdict import Kind
-from trotline.rules import chains
+from trotline.rules import chain_failures
 
 _FAILED = frozenset({"retry", "dead"})
 _AGAIN = frozenset({"retry", "snooze", "dead"})
 LISTING = "listing pages"
 """The counter of pages whose route only leads to others, until a worker meets its first record."""
 _ENDED = frozenset({"ok", "dropped", "dead"})
-_UNVISITED = ("dead: cancelled", chains.TALLY, "dead: unreachable: lane given up", "dead: throttled: lane given up")
+_UNVISITED = (
+    "dead: cancelled",
+    chain_failures.TALLY,
+    "dead: unreachable: lane given up",
+    "dead: throttled: lane given up",
+)
 """How the counters of tasks begin that were buried while they waited: by an operator, with their lane or chain."""
 
 

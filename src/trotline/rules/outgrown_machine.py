@@ -9,7 +9,7 @@ from trotline.rules.advice_limits import CPU_FULL, PROXIES, SESSIONS
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.fleet_rates import FleetFlow
 from trotline.rules.job_figures import figures
-from trotline.rules.job_summary import JobSummary
+from trotline.rules.survey_note import JobSummary
 
 FULL = 0.9
 """The share from which memory or a network is full."""

@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from trotline.model.record import Record
-from trotline.model.row import Row, json_text
+from trotline.model.record_row import Row, json_text
 from trotline.model.time import Moment
 from trotline.rules import redaction
 

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trotline.model.task import NORMAL, Task
-from trotline.rules import plain_pickle, task_fields
+from trotline.rules import safe_pickle, task_checks
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
 from trotline.rules.tagged_json import NotData, TaggedJson
-from trotline.rules.task_fields import (
+from trotline.rules.task_checks import (
     LARGEST_BODY,
     LEAST_PRIORITY,
     MOST_PRIORITY,
@@ -45,15 +45,15 @@ def number_of(url: str) -> int:
 
 def read(entry: bytes) -> dict[str, Any]:
     """The request in an entry, pickled or as JSON. ValueError says why there is none."""
-    found = _json(entry) if entry.lstrip()[:1] == b"{" else plain_pickle.read(entry)
+    found = _json(entry) if entry.lstrip()[:1] == b"{" else safe_pickle.read(entry)
     if not isinstance(found, dict) or not isinstance(found.get("url"), str):
         raise ValueError("it is no request")
     return found
 
 
 def _json(entry: bytes) -> Any:
-    if len(entry) > plain_pickle.LARGEST:
-        raise ValueError(f"it has {len(entry):,} bytes; {plain_pickle.LARGEST:,} are read")
+    if len(entry) > safe_pickle.LARGEST:
+        raise ValueError(f"it has {len(entry):,} bytes; {safe_pickle.LARGEST:,} are read")
     try:
         return json.loads(entry)
     except RecursionError:
@@ -90,7 +90,7 @@ def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
         method=method,
         body=text,
     )
-    return task_fields.task(made)
+    return task_checks.task(made)
 
 
 def _priority(given: Any) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trotline.errors import SinkRejects
 from trotline.model.record import Record
-from trotline.model.row import Row, Unstorable, row_of
+from trotline.model.record_row import Row, Unstorable, row_of
 
 
 def rows_of(batch: Sequence[Record]) -> list[Row]:

@@ -10,11 +10,11 @@ import re
 
 import msgspec
 
-from trotline.model.named_values import NamedValues, is_number
+from trotline.model.keyword_structs import NamedValues, is_number
 from trotline.model.time import Moment
 from trotline.rules.session_ids import SessionDetector, without_session
+from trotline.rules.url_pattern_counts import QueryShapes, VariantCounter
 from trotline.rules.urls import Address
-from trotline.rules.variant_counts import QueryShapes, VariantCounter
 
 DEEP = "trap: deep path"
 REPEATED = "trap: repeated segments"

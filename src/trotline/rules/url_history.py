@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from trotline.model.job import Grave, LaneView, Progress, TaskStatus
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED, Scope

@@ -12,7 +12,7 @@ import can_ada
 import msgspec
 import xxhash
 
-from trotline.model.named_values import NamedValues
+from trotline.model.keyword_structs import NamedValues
 from trotline.model.proxy_pool import names_account
 from trotline.model.task import Task
 

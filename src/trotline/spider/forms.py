@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 
 Value = str | int | float | bool | None | list[str] | tuple[str, ...]
 Values = Mapping[str, Value]

@@ -10,10 +10,10 @@ from trotline.model.lease import Reject
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules.task_fields import shown, type_of
+from trotline.rules.task_checks import shown, type_of
 from trotline.spider import hook_calls
 from trotline.spider.code_location import line_of
-from trotline.spider.files import read_file
+from trotline.spider.downloads import read_file
 from trotline.spider.handler_failed import HandlerFailed, is_cancelled, is_interrupt
 from trotline.spider.handoffs import Handoff, running
 from trotline.spider.page import Page

@@ -9,7 +9,7 @@ from trotline.errors import SpiderBroken
 from trotline.model.harvest import Follow
 from trotline.model.record import Record
 from trotline.model.task import Task
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 from trotline.spider.code_location import group, one_line, traceback_text
 from trotline.spider.handler_failed import HandlerFailed, is_cancelled, is_interrupt
 from trotline.spider.hooks import Drop, Hook, WorkerHandle

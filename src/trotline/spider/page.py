@@ -13,15 +13,15 @@ from trotline.model.record import Record
 from trotline.model.task import NORMAL, Task
 from trotline.rules import artifacts, charset, urls
 from trotline.rules.session_pinning import name_of
-from trotline.rules.task_fields import PLAIN, checked, shown
-from trotline.rules.task_fields import url as url_text
+from trotline.rules.task_checks import PLAIN, checked, shown
+from trotline.rules.task_checks import url as url_text
 from trotline.spider import embedded_json
 from trotline.spider.css_query import ResultKind, parse
+from trotline.spider.css_selection import Pattern, Selection, found
 from trotline.spider.form_request import form_request
 from trotline.spider.forms import Values
 from trotline.spider.headers import Headers
-from trotline.spider.scrapy_names import PAGE, hinted
-from trotline.spider.selection import Pattern, Selection, found
+from trotline.spider.scrapy_name_hints import PAGE, hinted
 from trotline.spider.task_drafts import Draft, draft
 
 if TYPE_CHECKING:
@@ -276,12 +276,12 @@ class Page:
     def download(self, href: str, **fields: Unpack[Draft]) -> Task:
         """A task that stores the file behind a link in the folder of `Spider(files=...)`. Yield it; its record has kind
         "file", and the file's path, type, size and checksum."""
-        from trotline.spider import files
+        from trotline.spider import downloads
 
         if self._route is not None and self._route.spider.files is None:
             name = self._route.spider.name
             raise ValueError(f'spider {name!r} has no place for files: give Spider({name!r}, files="downloads")')
-        return files.download(self, href, fields)
+        return downloads.download(self, href, fields)
 
     def urljoin(self, href: str) -> str:
         """The absolute URL of a link of this page; ValueError if it is none."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trotline.errors import SpiderError
-from trotline.spider import markdown_source
-from trotline.spider.block_text import visible_lines
+from trotline.spider import html_for_markdown
 from trotline.spider.page import Page
+from trotline.spider.page_text import visible_lines
 
 
 class MarkdownMissing(SpiderError):
@@ -46,7 +46,7 @@ def markdown_of(page: Page) -> str | None:
     if not is_html(page):
         return page.text
     options = ConversionOptions(extract_metadata=False, base_url=page.base)
-    made = markdown_source.escaped(convert(markdown_source.source(page.text), options).content or "")
+    made = html_for_markdown.escaped(convert(html_for_markdown.source(page.text), options).content or "")
     return made.strip() if made.strip() or not text_of(page) else None
 
 

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args, get_type_hints
 import msgspec
 
 from trotline.errors import SpiderBroken, SpiderNotFound, SpiderRefused, TrotlineError
-from trotline.rules import toml_text
+from trotline.rules import bounded_toml
 from trotline.spider import recipe_keys, recipe_values
 from trotline.spider.css_query import parse as parse_css
+from trotline.spider.css_selection import Selected
 from trotline.spider.page import Page
-from trotline.spider.selection import Selected
 from trotline.spider.spider import Spider
 from trotline.spider.xpath_selection import check as check_xpath
 
@@ -90,7 +90,7 @@ def read(file: Path) -> Recipe:
             f"{file} cannot be read: {error}", hint="Give a recipe: docs/how-to/recipes.md."
         ) from error
     try:
-        table = toml_text.parse(text)
+        table = bounded_toml.parse(text)
     except ValueError as error:
         raise SpiderBroken(f"{file} is not TOML: {error}", hint="Look at that line.") from error
     _check_keys(table, file)

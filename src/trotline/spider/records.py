@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.row import cleaned
-from trotline.rules.task_fields import LONGEST_KEY, said, shown, type_of
+from trotline.model.record_row import cleaned
+from trotline.rules.task_checks import LONGEST_KEY, said, shown, type_of
 
 _AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -12,7 +12,7 @@ import msgspec
 
 from trotline.model.task import Task
 from trotline.rules.session_pinning import name_of
-from trotline.rules.task_fields import InvalidValue, body, checked, headers, shown
+from trotline.rules.task_checks import InvalidValue, body, checked, headers, shown
 
 
 class RequestHeaders(MutableMapping[str, str]):

@@ -7,7 +7,7 @@ from trotline.model.proxy_pool import is_account_pool
 from trotline.model.route_request import NO_COOKIES, RouteRequest, own_jar
 from trotline.model.secret import Secret
 from trotline.rules import redaction
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 from trotline.spider.spider_checks import Checks
 
 

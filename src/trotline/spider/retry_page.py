@@ -1,7 +1,7 @@
 """How a handler asks for another attempt at its page."""
 
 from trotline.model.time import Seconds
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 
 LONGEST_AFTER: Seconds = 7 * 86_400.0
 LONGEST_REASON = 200

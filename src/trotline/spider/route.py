@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from trotline.errors import SpiderRefused
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.route_request import NO_COOKIES, RouteRequest
 from trotline.model.task import NORMAL, Task
 from trotline.rules.archive_choice import ArchiveChoice

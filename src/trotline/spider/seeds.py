@@ -17,8 +17,8 @@ from trotline.errors import SpiderRefused
 from trotline.model import task_json
 from trotline.model.sitemap_seed import SitemapSeed
 from trotline.model.task import SOON, Task
-from trotline.rules import task_fields
-from trotline.rules.task_fields import shown
+from trotline.rules import task_checks
+from trotline.rules.task_checks import shown
 from trotline.rules.urls import Address, read, resolve
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _each(route: "Route", seeds: Seeds) -> Iterable[Seed]:
 def _task(route: "Route", seed: object, place: str) -> Task:
     try:
         if isinstance(seed, Task):
-            return task_fields.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
+            return task_checks.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
         return route.task(seed)  # type: ignore[arg-type]  # the draft checks its type
     except ValueError as error:
         raise _refused(route, f"{place}: {error}") from error
@@ -168,7 +168,7 @@ def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
         return route.task(line) if priority is None else route.task(line, priority=priority)
     defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})
     try:
-        return task_fields.task(task_json.from_seed(defaults | msgspec.json.decode(line, type=dict)))
+        return task_checks.task(task_json.from_seed(defaults | msgspec.json.decode(line, type=dict)))
     except (TypeError, RecursionError, msgspec.ValidationError) as error:
         raise ValueError(str(error)) from error
     except msgspec.DecodeError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import msgspec
 
 from trotline.errors import SpiderRefused
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.merge import AuthorKey
@@ -20,18 +20,18 @@ from trotline.rules import content_types, redaction
 from trotline.rules.limit_cuts import own_limits
 from trotline.rules.scope import Scope
 from trotline.rules.secret_scope import SecretScope
-from trotline.rules.task_fields import LEAST_PRIORITY, MOST_PRIORITY
+from trotline.rules.task_checks import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
-from trotline.spider import files as file_route
+from trotline.spider import downloads as file_route
 from trotline.spider import request_checks, spider_checks
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
 from trotline.spider.hooks import Hooked, Hooks
 from trotline.spider.merging import Merging, merge_rule, merging
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
-from trotline.spider.scrapy_names import SPIDER, hinted
+from trotline.spider.scrapy_name_hints import SPIDER, hinted
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
 _ANY = "*"

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
-from trotline.model.client import EXTRA, Client
+from trotline.model.client_kind import EXTRA, Client
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
@@ -19,8 +19,8 @@ from trotline.rules.archive_choice import ArchiveChoice
 from trotline.rules.client_headers import client_header
 from trotline.rules.route_queues import MOST_QUEUES
 from trotline.rules.scope import Scope
-from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
-from trotline.rules.task_fields import said, shown
+from trotline.rules.task_checks import MOST_RETRIES as MOST_RETRIES
+from trotline.rules.task_checks import said, shown
 from trotline.spider import css_query
 
 T = TypeVar("T")

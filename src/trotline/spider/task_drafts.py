@@ -10,7 +10,7 @@ import msgspec
 from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules.task_fields import (
+from trotline.rules.task_checks import (
     LEAST_PRIORITY,
     MOST_PRIORITY,
     PLAIN,

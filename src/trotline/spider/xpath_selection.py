@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from trotline.spider.css_query import Query, ResultKind, parse
-from trotline.spider.scrapy_names import SELECTION, hinted
-from trotline.spider.selection import Pattern, found
+from trotline.spider.css_selection import Pattern, found
+from trotline.spider.scrapy_name_hints import SELECTION, hinted
 from trotline.spider.xpath_tree import engine
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.redis import open_job as redis
-from trotline.adapters.redis.server import Client as Connection
+from trotline.adapters.redis.server_calls import Client as Connection
 from trotline.adapters.sqlite import open_job as sqlite
 from trotline.model.job import Job
 from trotline.testing.frontier_contract.bench import Client, client

@@ -8,12 +8,12 @@ from redis import Redis
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.duplicate_filter import pieces
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import plain_script
-from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.task_codec import spread
+from trotline.model.duplicate_filter import Memory
 from trotline.model.job import Job, LaneRules
-from trotline.model.seen_memory import Memory
 
 BATCH = 1000
 _LINK = b"\1" * 14
@@ -44,7 +44,7 @@ class Recall:
         self.redis: Any = Redis.from_url(url)
         self.job = job
         self.prefix = keys.prefix(job.id, 0)
-        uses = "-- uses job_books: close_books\n-- uses seen: seen_add seen_has seen_close\n"
+        uses = "-- uses job_counters: close_books\n-- uses seen: seen_add seen_has seen_close\n"
         text = f'{uses}local LINK = "{_LINK.decode()}"'
         seen = pieces(job.memory)
         self._learn = self.redis.register_script(plain_script(text + _ASK % ("seen_add", "close_books()"), seen))

@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from trotline.model.time import Seconds
-from trotline.web import guard
+from trotline.web import request_security
 from trotline.web.errors import Refused, json_answer, refusal
-from trotline.web.forwarded import Trusted
+from trotline.web.forwarded_for import Trusted
 
 FIRST_WITHIN: Seconds = 10.0
 """The headers of the first request have to be here by then."""
@@ -106,6 +106,6 @@ class Connection(RequestHandler):
             response = json_answer(refusal(exc))
         else:
             response = json_answer(Refused(status, "this is not a request that can be read"))
-        guard.harden(response.headers)
+        request_security.harden(response.headers)
         response.force_close()
         return response

@@ -9,13 +9,13 @@ import msgspec
 from aiohttp import web
 
 from trotline.model.time import Seconds
-from trotline.web import guard, validation
-from trotline.web.access import refuse_role
+from trotline.web import request_security, validation
+from trotline.web.authentication import refuse_role
 from trotline.web.errors import Refused, json_answer, refusal
 from trotline.web.log import LOGGER, event
+from trotline.web.login_sessions import Who
 from trotline.web.route_table import FORM, Call, Route
-from trotline.web.sessions import Who
-from trotline.web.site import Site
+from trotline.web.server_state import Site
 
 READ_WITHIN: Seconds = 60.0
 CHANGE_WITHIN: Seconds = 600.0
@@ -55,7 +55,7 @@ async def _answered(
     route: Route, site: Site, request: web.Request, who: Who, noted: dict[str, Any]
 ) -> web.StreamResponse:
     refuse_role(route, who)
-    guard.refuse_forged(request, who)
+    request_security.refuse_forged(request, who)
     call = Call(
         site=site,
         request=request,

@@ -10,7 +10,7 @@ from itertools import islice
 from aiohttp import web
 
 from trotline.commands.export import Wanted, export
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Seconds
 from trotline.web.errors import LOG, Refused
 

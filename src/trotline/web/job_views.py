@@ -3,8 +3,8 @@
 import msgspec
 
 from trotline.commands.job_states import rejected, state
-from trotline.config.urls import public
-from trotline.coordinator.outlook import living
+from trotline.config.backend_urls import public
+from trotline.coordinator.job_eta import living
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Range, Unknown

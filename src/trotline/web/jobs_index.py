@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.find_jobs import Target, frontiers
-from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
+from trotline.config.backend_urls import public
 from trotline.config.settings import Settings
-from trotline.config.urls import public
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.job_observer import Observer
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
 from trotline.model.time import Seconds

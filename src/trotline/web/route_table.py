@@ -17,8 +17,8 @@ from trotline.model.limits import MIB
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from trotline.web.sessions import Who
-    from trotline.web.site import Site
+    from trotline.web.login_sessions import Who
+    from trotline.web.server_state import Site
 
 LARGEST_BODY = MIB
 """Bytes of a JSON body."""

@@ -11,22 +11,22 @@ from trotline.commands.web import WebPlan
 from trotline.model.time import Seconds
 from trotline.processes.signals import obeyed
 from trotline.web import log
-from trotline.web.access import Access
+from trotline.web.authentication import Access
 from trotline.web.downloads import Downloads
 from trotline.web.errors import refusal
-from trotline.web.feeds import Feeds
-from trotline.web.figures import Figures
-from trotline.web.forwarded import Trusted
+from trotline.web.forwarded_for import Trusted
+from trotline.web.job_snapshots import Snapshots
 from trotline.web.jobs_index import JobsIndex
 from trotline.web.kind_counts import RowCounter
+from trotline.web.login_sessions import Tokens
 from trotline.web.metrics import Metrics
 from trotline.web.pages.render import Pages
 from trotline.web.routes import ROUTES
 from trotline.web.seeding import Seeding
+from trotline.web.series_and_alerts import Figures
 from trotline.web.server import application, listening
-from trotline.web.sessions import Tokens
-from trotline.web.site import Site
-from trotline.web.snapshots import Snapshots
+from trotline.web.server_sent_events import Feeds
+from trotline.web.server_state import Site
 from trotline.web.spiders import Spiders
 
 _AGAIN: Seconds = 5.0

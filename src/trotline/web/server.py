@@ -10,18 +10,18 @@ from aiohttp import web
 
 from trotline.errors import SettingsError
 from trotline.model.time import Seconds
-from trotline.web import guard
+from trotline.web import request_security
 from trotline.web.connections import Server
 from trotline.web.dispatch import answering
 from trotline.web.errors import Refused, json_answer, refusal
-from trotline.web.forwarded import Trusted
+from trotline.web.forwarded_for import Trusted
+from trotline.web.login_sessions import Who
 from trotline.web.route_table import Role, Route
-from trotline.web.sessions import Who
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from trotline.web.site import Site
+    from trotline.web.server_state import Site
 
 HEADERS_WITHIN: Seconds = 20.0
 """The headers of a later request have to be here by then; also how long an idle connection is kept."""
@@ -33,14 +33,14 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"
 
 def application(site: "Site", routes: Sequence[Route]) -> web.Application:
     """ValueError if a route's path and its types differ."""
-    hosts = guard.Hosts(site.plan.host, site.plan.host_names)
+    hosts = request_security.Hosts(site.plan.host, site.plan.host_names)
 
     @web.middleware
     async def outermost(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         try:
-            guard.refuse_host(request, hosts)
+            request_security.refuse_host(request, hosts)
             return await handler(request)
         except (Refused, web.HTTPException) as error:
             # Of the router: no such page, or not by this method.
@@ -50,7 +50,7 @@ def application(site: "Site", routes: Sequence[Route]) -> web.Application:
             return site.pages.error(request, Who(), refused)
 
     app = web.Application(middlewares=[outermost])
-    app.on_response_prepare.append(guard.add_headers)
+    app.on_response_prepare.append(request_security.add_headers)
 
     async def count(request: web.Request, response: web.StreamResponse) -> None:
         # Methods are what the client writes: only those that we know are counted by name.

@@ -28,13 +28,13 @@ from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import account_sessions, proxy_judgement
 from trotline.rules.urls import Address, read
 from trotline.spider.handler_failed import HandlerFailed, is_interrupt
-from trotline.spider.login import LoginSession, LoginUnanswered, result_of
+from trotline.spider.login_session import LoginSession, LoginUnanswered, result_of
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.async_handlers import in_time
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit, failed_visit
-from trotline.worker.parts import WorkerParts
 
 log = logging.getLogger("trotline.accounts")
 

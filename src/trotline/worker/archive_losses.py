@@ -6,7 +6,7 @@ from trotline.errors import FrontierError
 from trotline.model.time import Seconds
 from trotline.ports.archive import Archive
 from trotline.ports.console import Console
-from trotline.rules import archive_note
+from trotline.rules import archive_loss_note
 
 EVERY: Seconds = 30.0
 _RACES = 20
@@ -36,9 +36,9 @@ class ArchiveLosses:
 
     async def _add(self, new: int) -> None:
         for _ in range(_RACES):
-            [note] = await self._console.read_notes([archive_note.NOTE])
-            longer = archive_note.more(archive_note.decode(note), new, self._place)
+            [note] = await self._console.read_notes([archive_loss_note.NOTE])
+            longer = archive_loss_note.more(archive_loss_note.decode(note), new, self._place)
             version = note.version if note is not None else 0
-            if await self._console.write_note(archive_note.NOTE, archive_note.encode(longer), version):
+            if await self._console.write_note(archive_loss_note.NOTE, archive_loss_note.encode(longer), version):
                 self._told += new
                 return

@@ -7,7 +7,7 @@ import msgspec
 
 from trotline.model.answer import FROM_ARCHIVE, Answer, Failure
 from trotline.model.archive import Capture, CaptureKind
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.harvest import Artifact
 from trotline.model.lease import Lease
 from trotline.model.task import Task

@@ -5,7 +5,7 @@ import random
 
 import msgspec
 
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.lease import Lease
 from trotline.model.outcome import Snooze
 from trotline.model.time import Seconds

@@ -30,24 +30,24 @@ from trotline.errors import (
     SinkUnreachable,
     ValidatorsError,
 )
+from trotline.model.http_validator import Validator
 from trotline.model.lease import Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.http_validators import Validators
 from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
-from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
 from trotline.worker.archive_wait import ArchiveWait
 from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.visit_log import VisitLog
 from trotline.worker.visit_spans import visit_span
+from trotline.worker.worker_settings import WorkerPolicy
 
 log = logging.getLogger("trotline.commit")
 

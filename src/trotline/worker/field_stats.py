@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 
 from trotline.model.harvest import Follow
 from trotline.model.record import Record
+from trotline.rules.author_warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, label
 from trotline.rules.field_coverage import is_empty
-from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, label
 
 MOST_FIELDS = 100
 """Fields of one job that are checked: facts are counters, and their number is limited."""

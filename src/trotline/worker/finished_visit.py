@@ -12,21 +12,21 @@ from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
 from trotline.model.archive import Capture
 from trotline.model.harvest import Artifact
+from trotline.model.http_validator import Validator
 from trotline.model.job import BYTES, HANDED_OVER
 from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.record import Record
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import pool_tallies, proxy_judgement, redaction, retries, retry_tallies
 from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import is_cut
-from trotline.rules.task_fields import said
+from trotline.rules.task_checks import said
 from trotline.spider.records import text_of
 
 _READ = Done()

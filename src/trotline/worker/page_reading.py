@@ -6,17 +6,17 @@ import msgspec
 
 from trotline.frontier.gate_result import GateResult
 from trotline.model.answer import Answer, Failure
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.model.harvest import Harvest
+from trotline.model.http_validator import Validator
 from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.stored_file import FILE_ROUTE
 from trotline.model.task import Task
-from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
-from trotline.ports.evidence import Evidence
+from trotline.ports.crash_pages import Evidence
 from trotline.rules import conditional_requests, retries, session_pinning
 from trotline.spider import harvest, hook_calls
 from trotline.spider.handler_failed import HandlerFailed
@@ -27,10 +27,10 @@ from trotline.spider.spider import Spider
 from trotline.worker import storable_tasks
 from trotline.worker.async_handlers import in_time
 from trotline.worker.client_choice import ClientChoice
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import HANDLER, FinishedVisit, failed_visit
-from trotline.worker.hand_over import hand_over
+from trotline.worker.handoffs import hand_over
 from trotline.worker.mark_parsing import Marked
-from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
 
 NO_ARCHIVE = "page.keep needs an archive: --archive URL"

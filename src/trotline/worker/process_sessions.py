@@ -8,7 +8,7 @@ from trotline.frontier.reconnect import until_reachable
 from trotline.model.lease import Lease
 from trotline.model.outcome import Bury, Snooze
 from trotline.rules import session_pinning
-from trotline.worker.parts import WorkerParts
+from trotline.worker.dependencies import WorkerParts
 
 log = logging.getLogger("trotline.visit")
 

@@ -12,7 +12,7 @@ from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.rules.verdicts import judge
-from trotline.rules.warc import TOO_LARGE
+from trotline.rules.warc_writer import TOO_LARGE
 from trotline.spider import harvest, hook_calls
 from trotline.spider.page import Page
 from trotline.spider.reparsed_page import ReparsedPage

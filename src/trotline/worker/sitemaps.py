@@ -30,8 +30,8 @@ from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.client_choice import ClientChoice
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
-from trotline.worker.parts import WorkerParts
 
 _SLICE = 500
 """URLs that pass the gate before the event loop runs other visits."""

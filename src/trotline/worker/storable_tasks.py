@@ -3,8 +3,8 @@
 from trotline.model import task_json
 from trotline.model.harvest import Harvest
 from trotline.model.task import Task
-from trotline.rules import task_fields
-from trotline.rules.task_fields import InvalidValue
+from trotline.rules import task_checks
+from trotline.rules.task_checks import InvalidValue
 
 
 def checked(tasks: list[Task], drafts: int) -> list[Task]:
@@ -28,12 +28,12 @@ def invalid_value(got: Harvest, error: Exception) -> InvalidValue | None:
         return error
     try:
         for task in got.tasks:
-            if task_fields.task(task) is not task:
+            if task_checks.task(task) is not task:
                 return InvalidValue(
-                    f"a task for {task_fields.shown(task.url)} has values of classes of its own; give plain ones"
+                    f"a task for {task_checks.shown(task.url)} has values of classes of its own; give plain ones"
                 )
         for follow in got.follows:
-            task_fields.links(follow)
+            task_checks.links(follow)
     except InvalidValue as invalid:
         return invalid
     return None
@@ -50,9 +50,9 @@ def _share_values(one: Task, other: Task) -> bool:
 
 
 def _checked(task: Task) -> Task:
-    plain = task_fields.task(task)
+    plain = task_checks.task(task)
     try:
         task_json.encode(plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidValue(f"a task for {plain.url} cannot be serialized: {task_fields.said(error)}") from error
+        raise InvalidValue(f"a task for {plain.url} cannot be serialized: {task_checks.said(error)}") from error
     return plain

@@ -22,8 +22,8 @@ from trotline.model.limits import MIB
 from trotline.model.time import Seconds
 from trotline.model.work_stats import WorkStats, total
 from trotline.ports.frontier import BEAT, Frontier
-from trotline.rules import kill_reasons
-from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.rules import crash_reasons
+from trotline.rules.crash_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.awake_clock import AwakeClock
 from trotline.worker.parsing_marker import Marker
 
@@ -204,7 +204,7 @@ class Supervisor:
         if not self._stopping.is_set() and code not in (GAVE_UP, FAILED):
             log.warning(
                 "a worker process ended (%s) and was replaced",
-                kill_reasons.ending(code),
+                crash_reasons.ending(code),
                 extra={"event": "child.ended", "fields": {"worker": child.name, "code": code}},
             )
         self.stats.restarts += 1
@@ -235,7 +235,7 @@ class Supervisor:
 
     async def _give_back(self, child: Child, code: int, guilty: int | None) -> None:
         robots, kept = child.marker.suspects_robots, child.marker.evidence
-        why = kill_reasons.cause(
+        why = crash_reasons.cause(
             code, hung=child.name in self._hung, parse=self._parse, memory=self._memory, robots=robots
         )
         detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""

@@ -27,10 +27,10 @@ from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_l
 from trotline.worker.async_handlers import in_time
 from trotline.worker.captures import SITEMAP, Captures
 from trotline.worker.client_choice import ClientChoice
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
 from trotline.worker.mark_parsing import RobotsMarked
 from trotline.worker.page_reading import PageReading
-from trotline.worker.parts import WorkerParts
 from trotline.worker.process_sessions import ProcessSessions
 from trotline.worker.robots_refusals import not_allowed
 from trotline.worker.sitemaps import SitemapVisitor

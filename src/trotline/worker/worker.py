@@ -19,6 +19,7 @@ from trotline.spider import hook_calls
 from trotline.spider.hooks import WorkerHandle
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import (
     MISSED_START,
     RATE_LIMITED,
@@ -27,11 +28,10 @@ from trotline.worker.finished_visit import (
     buried_for_defect,
     returned,
 )
-from trotline.worker.parts import WorkerParts
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.retry_status import RetryStatus
 from trotline.worker.start_queue import StartQueue
 from trotline.worker.visit import Visitor
+from trotline.worker.worker_settings import WorkerPolicy
 
 log = logging.getLogger("trotline.worker")
 

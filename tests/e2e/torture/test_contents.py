@@ -5,7 +5,7 @@ from tests.e2e.torture.conftest import Rack
 
 from trotline.model.answer import FailureKind
 from trotline.model.limits import MIB, Limits
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.verdict import Kind
 from trotline.rules.charset import decode
 from trotline.testing.torture.bombs import KINDS

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from trotline.adapters.files.evidence import EvidenceFolder
+from trotline.adapters.files.crash_pages import EvidenceFolder
 from trotline.adapters.files.export import to_csv
 from trotline.commands.export import Wanted, export
 from trotline.config.backends import open_sink
 from trotline.errors import SinkUnreachable
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 
 NAMES = [
     'a"; DROP TABLE records; --',

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.cli.main import call
 from trotline.testing.archive_contract import capture
 

@@ -6,7 +6,7 @@ import pytest
 
 from trotline.cli.coordinate import _printer
 from trotline.cli.main import CANNOT_START, call
-from trotline.coordinator.parts import CoordinatorEvent
+from trotline.coordinator.dependencies import CoordinatorEvent
 
 SPIDER = 'from trotline import Spider\nshop = Spider("shop", schedule="0 3 * * *")\n'
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trotline.cli.formatting import json_line, safe
 from trotline.cli.main import call
-from trotline.cli.text import json_line, safe
 
 
 def files_in(folder: Path) -> set[str]:

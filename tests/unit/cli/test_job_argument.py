@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.cli.go_on_view import go_on, visit_again
 from trotline.cli.job_argument import find
-from trotline.commands.scrapy_spider import join
+from trotline.cli.resume_hint import go_on, visit_again
+from trotline.commands.scrapy_job_owner import join
 from trotline.config.backends import open_frontier
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.job import LaneRules, Progress
 from trotline.model.queue_job import SCRAPY
-from trotline.rules.scrapy_spider import SpiderNote, job_name
+from trotline.rules.scrapy_job_owner import SpiderNote, job_name
 from trotline.testing.frontier_contract import BRISK
 
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from trotline.cli import main as cli
-from trotline.cli.go_on_view import go_on, visit_again
 from trotline.cli.job_argument import Target
+from trotline.cli.resume_hint import go_on, visit_again
 from trotline.cli.status import Look, portrait
 from trotline.config.backends import open_frontier, open_jobs
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerInfo

@@ -12,10 +12,10 @@ from trotline.cli.summary import summarise
 from trotline.cli.workers_view import crew_table, remark
 from trotline.commands.job_states import state
 from trotline.commands.run_report import Report
-from trotline.coordinator.outlook import of_series
+from trotline.coordinator.job_eta import of_series
 from trotline.model.job import Job, Progress, State, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
-from trotline.rules.series import Point
+from trotline.rules.time_series import Point
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0, version="aaaaaaaaaaaa")
 

@@ -4,12 +4,12 @@ import click
 import msgspec
 import pytest
 
-from trotline.cli.text import json_line
+from trotline.cli.formatting import json_line
 from trotline.cli.trace_view import Where, lines
 from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, TaskStatus
 from trotline.model.queue_job import SCRAPY
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.visit_row import VisitRow
 from trotline.rules.url_history import Facts, Identity
 

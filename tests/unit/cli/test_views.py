@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from trotline.adapters.sqlite.sink_views import view_sql
+from trotline.adapters.sqlite.sink_sql_views import view_sql
 from trotline.cli.eta_view import Outlook
+from trotline.cli.formatting import retries_limited
 from trotline.cli.live_view import LiveView, frame
 from trotline.cli.plain_views import JsonLines, Lines
 from trotline.cli.run import CODES
 from trotline.cli.status import lane_line
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
-from trotline.cli.text import retries_limited
 from trotline.commands.dead_reasons import Burial
 from trotline.commands.run import Ending, Report
 from trotline.config import backends

@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.commands import archive
 from trotline.errors import ArchiveFileFails
 from trotline.model.archive import ArchiveQuery

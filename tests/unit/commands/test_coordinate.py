@@ -4,8 +4,8 @@ import sqlite3
 
 import msgspec
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.commands.coordinate import CoordinatePlan, Post, SpiderHooks
 from trotline.config import backends

@@ -2,9 +2,9 @@
 
 from tests.unit.rules.advice_figures import crew, lane, progress, summary
 from trotline.commands.serve_metrics import RunGauges
-from trotline.coordinator.observer import Observation
-from trotline.rules.job_summary import JobSummary
-from trotline.rules.metric_boards import JobBoard
+from trotline.coordinator.job_observer import Observation
+from trotline.rules.metrics_registry import JobBoard
+from trotline.rules.survey_note import JobSummary
 
 
 def test_the_gauges_of_the_advice_are_shown_and_counters_are_the_newest() -> None:

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from trotline.config.alert_receivers import open_receivers
-from trotline.config.alert_settings import _RULES, AlertSettings, read_alerts
+from trotline.config.alert_settings import _RULES, AlertSettings, ReceiverSettings, read_alerts
 from trotline.config.settings import read
 from trotline.errors import SettingsError
 from trotline.model.alert import Severity
+from trotline.model.secret import Secret
 from trotline.rules.alerts import AlertRules
 
 HOOK = "https://hooks.example/T0001/secret-part-of-the-address"
@@ -65,6 +66,12 @@ def test_receivers_of_all_kinds(given: Any) -> None:
     ]
     assert HOOK not in repr(found)
     assert "correct horse" not in repr(found)
+
+
+def test_a_kind_that_nobody_makes_is_an_error_and_no_webhook() -> None:
+    other = ReceiverSettings(name="ops", kind="chat", url=Secret(HOOK))
+    with pytest.raises(ValueError, match="'chat'"):
+        open_receivers(AlertSettings(receivers=(other,)))
 
 
 MAIL = 'mail = "a@example.org"\nserver = "smtp://mail.example"\nfrom = "t@example.org"\n'

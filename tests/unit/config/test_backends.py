@@ -10,7 +10,7 @@ import pytest
 import trotline
 from tests.unit.source_nodes import source_nodes
 from trotline.config import backends
-from trotline.config.urls import repeatable
+from trotline.config.backend_urls import repeatable
 from trotline.errors import SettingsError
 from trotline.ports.backend import Backend
 
@@ -42,7 +42,7 @@ def test_nothing_asks_of_which_class_a_port_is():
         if Path(file).parts[0] in ROOMS and getattr(node.func, "id", "") == "isinstance":
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             found += [file] if names & ports else []
-    assert set(found) == {"config/backends.py", "config/given_sink.py"}
+    assert set(found) == {"config/backends.py", "config/custom_sink.py"}
 
 
 def test_only_declarations_are_read_to_know_the_backends():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trotline.config.backend_urls import frontier_url, public, shown, sink_url
 from trotline.config.backends import is_local, local_path
 from trotline.config.settings import Settings, file_name, read, unknown_variables
-from trotline.config.urls import frontier_url, public, shown, sink_url
 from trotline.errors import SettingsError
 from trotline.model.time import seconds
 

@@ -13,7 +13,7 @@ from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
+from trotline.coordinator.dependencies import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.model.job import Job
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done

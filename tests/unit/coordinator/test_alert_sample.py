@@ -3,10 +3,10 @@
 import pytest
 
 from trotline.coordinator.alert_sample import _resting
-from trotline.coordinator.observer import Observation
+from trotline.coordinator.job_observer import Observation
 from trotline.model.job import LaneView, Progress
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import Surveyor
+from trotline.rules.survey_note import JobSummary
 
 
 def lane(name: str, waiting: int = 9, rests_for: float = 0.0, trouble: float = 0.0) -> LaneView:

@@ -8,7 +8,7 @@ from tests.unit.coordinator.conftest import LoopClock
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.alert_watch import AlertPlan
-from trotline.coordinator.frontier_watch import FrontierWatch
+from trotline.coordinator.frontier_outage_alert import FrontierWatch
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import State
 from trotline.model.leadership import Term

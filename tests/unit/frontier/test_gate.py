@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.frontier.gate import Gate
-from trotline.frontier.known_links import KnownLinks
+from trotline.frontier.link_cache import KnownLinks
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import SOON, Task

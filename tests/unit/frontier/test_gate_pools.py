@@ -9,7 +9,7 @@ from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.rules.scope import Scope
-from trotline.rules.task_fields import InvalidValue
+from trotline.rules.task_checks import InvalidValue
 from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import UrlRules
 

@@ -5,8 +5,8 @@ from typing import Any
 from trotline.model.job import LaneView, Progress, WorkerInfo, WorkerView
 from trotline.model.work_stats import SlotSeconds, Timing, WorkStats
 from trotline.rules.fleet_rates import FlowStep, HostsUse, hosts_use, step
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import Surveyor
+from trotline.rules.survey_note import JobSummary
 
 MIB = 1024**2
 

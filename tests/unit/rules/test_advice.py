@@ -9,8 +9,8 @@ from trotline.model.proxy_pool import PoolRules
 from trotline.model.server_load import ServerUse
 from trotline.rules.advice import Advice, advise, scale
 from trotline.rules.fleet_rates import HostsUse
-from trotline.rules.job_summary import JobSummary
 from trotline.rules.pool_supply import PoolSupply
+from trotline.rules.survey_note import JobSummary
 
 MANY = [lane(f"h{number}.example") for number in range(20)]
 IDLE = {"busy": 0.1, "start": 0.5, "no_lease": 0.4}

@@ -11,7 +11,7 @@ from trotline.model.job import Budget, Job, LaneRules, Progress, State
 from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import RULES, AlertRules, Finding, JobSample, Level
 from trotline.rules.eta import Range, Unknown
-from trotline.rules.series import Point, point_of
+from trotline.rules.time_series import Point, point_of
 
 MINUTE = 60.0
 JOB = Job(id="shop-1", spider="shop", started_at=0.0)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.answer import Answer
+from trotline.model.http_validator import Validator
 from trotline.model.task import Task
-from trotline.model.validator import Validator
 from trotline.rules.conditional_requests import LONGEST, asking, may_ask, page_of, validator_of
 
 DATE = "Sat, 01 Mar 2025 12:00:00 GMT"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.rules.eta import ENOUGH_PAGES, ENOUGH_TIME, WINDOWS, Range, Sample, Unknown, estimate, remember
-from trotline.rules.eta_loads import Delays, Load
+from trotline.rules.eta_bounds import Delays, Load
 
 STEP = 0.5
 

@@ -12,7 +12,7 @@ from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import AlertRules, DownShare, Finding, JobSample, Level, LostWorker, PoolSample
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
-from trotline.rules.series import point_of
+from trotline.rules.time_series import point_of
 
 JOB = Job(id="shop-1", spider="shop", started_at=0.0)
 

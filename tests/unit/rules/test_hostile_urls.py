@@ -8,8 +8,8 @@ from trotline.frontier.gate import CUTS_OF_A_PAGE, TOO_MANY, Gate
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
-from trotline.rules.addresses import allowed, is_number, why_not_address, why_not_name, why_not_port
 from trotline.rules.near_duplicate_pages import Similarity
+from trotline.rules.private_addresses import allowed, is_number, why_not_address, why_not_name, why_not_port
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, join_all, read, resolve

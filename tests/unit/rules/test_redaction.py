@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.cli.main import call
-from trotline.config.urls import frontier_url, public, sink_url
+from trotline.config.backend_urls import frontier_url, public, sink_url
 from trotline.model.secret import HIDDEN, Secret
 from trotline.model.task import Task
 from trotline.rules import redaction

@@ -1,7 +1,7 @@
 """What a re-parse would change."""
 
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.rules import row_differences as differences
 
 

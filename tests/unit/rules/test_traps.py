@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from trotline.model.time import from_iso
 from trotline.rules.session_ids import without_session
 from trotline.rules.traps import TrapDetector, TrapRules, cycles
+from trotline.rules.url_pattern_counts import VariantCounter
 from trotline.rules.urls import Address, UrlRules, read
-from trotline.rules.variant_counts import VariantCounter
 
 NOW = from_iso("2026-03-01T00:00:00Z")
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from trotline.errors import SpiderRefused
-from trotline.model.client import Client
+from trotline.model.client_kind import Client
 from trotline.spider.page import Page
 from trotline.spider.spider import Spider
 

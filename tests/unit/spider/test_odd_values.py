@@ -9,7 +9,7 @@ from trotline.errors import SpiderRefused
 from trotline.model import task_json
 from trotline.model.answer import Answer
 from trotline.model.outcome import Bury, Done
-from trotline.model.row import Unstorable, row_of
+from trotline.model.record_row import Unstorable, row_of
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.visit import Visitor

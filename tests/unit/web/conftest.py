@@ -21,7 +21,7 @@ from trotline.rules.urls import fingerprint
 from trotline.web.routes import ROUTES
 from trotline.web.serve import made
 from trotline.web.server import application, listening
-from trotline.web.site import Site
+from trotline.web.server_state import Site
 
 VIEW = "view-" + "v" * 32
 OPERATE = "operate-" + "o" * 32

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.web.conftest import EVIL, Client, Folder
 from trotline.config import backends
 from trotline.model.alert import Alert, AlertBook, AlertState, Severity
-from trotline.rules import alert_book
+from trotline.rules import alert_states
 from trotline.rules.alerts import RULES
 from trotline.web.pages.alerts import _PAGES
 
@@ -41,7 +41,7 @@ async def firing(folder: Folder, checked_ago: float) -> None:
     [job] = await (jobs := await backends.open_jobs(folder.settings.frontier)).all()
     await jobs.close()
     opened = await backends.open_frontier(folder.settings.frontier, job)
-    assert await opened.console.write_note(alert_book.NOTE, alert_book.encode(book), 0)
+    assert await opened.console.write_note(alert_states.NOTE, alert_states.encode(book), 0)
     await opened.close()
 
 

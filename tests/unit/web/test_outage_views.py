@@ -3,8 +3,8 @@
 from tests.unit.web.conftest import Client, Folder
 from trotline.config import backends
 from trotline.model.job import Progress, WorkerInfo
-from trotline.rules.series import Point
-from trotline.web.snapshots import _rate
+from trotline.rules.time_series import Point
+from trotline.web.job_snapshots import _rate
 
 AWAY = "sink is unreachable: connection refused"
 

@@ -17,9 +17,9 @@ from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.frontier import DIRECT
+from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.parsing_marker import Marker
-from trotline.worker.parts import WorkerParts
 
 HTML = (("content-type", "text/html; charset=utf-8"),)
 Diary = list[tuple[str, Any]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.unit.worker.fake_ports import DiaryFrontier, now, until
 from trotline.model.job import WorkerInfo
 from trotline.model.work_stats import WorkStats
-from trotline.rules.kill_reasons import FINISHED
+from trotline.rules.crash_reasons import FINISHED
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.parsing_marker import Marker
 from trotline.worker.supervisor import (

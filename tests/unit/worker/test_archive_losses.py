@@ -6,7 +6,7 @@ from typing import Any
 from trotline.config.backends import open_frontier, open_jobs
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import LaneRules
-from trotline.rules import archive_note
+from trotline.rules import archive_loss_note
 from trotline.worker.archive_losses import ArchiveLosses
 
 
@@ -19,8 +19,8 @@ async def test_what_several_workers_lost_is_told_once_and_added_up(tmp_path: Any
     second = ArchiveLosses(other, opened.console, "file:pages")  # type: ignore[arg-type]
 
     async def told() -> int:
-        [note] = await opened.console.read_notes([archive_note.NOTE])
-        found = archive_note.decode(note)
+        [note] = await opened.console.read_notes([archive_loss_note.NOTE])
+        found = archive_loss_note.decode(note)
         return 0 if found is None else found.lost
 
     await first.tell()

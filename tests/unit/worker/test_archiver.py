@@ -11,7 +11,7 @@ from trotline.model.limits import MIB
 from trotline.testing.archive_contract import capture
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.policy import WorkerPolicy
+from trotline.worker.worker_settings import WorkerPolicy
 
 POLICY = WorkerPolicy(batch=4, backlog=8, commit_every=0.05)
 

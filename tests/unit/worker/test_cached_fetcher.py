@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.model.answer import FROM_ARCHIVE, Answer
 from trotline.model.task import Task
 from trotline.testing.archive_contract import capture, coded

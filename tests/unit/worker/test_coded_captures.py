@@ -10,7 +10,7 @@ from tests.unit.worker.test_captures import added
 from trotline.adapters.http.encodings import BadEncoding, OverLimit
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import Answer
-from trotline.rules import warc, warc_reading
+from trotline.rules import warc_reader, warc_writer
 
 HEADERS = (("content-type", "text/html"), ("content-encoding", "gzip"), ("content-length", "77"), ("x-a", "b"))
 
@@ -36,8 +36,8 @@ def test_a_handler_sees_what_it_saw_in_the_crawl(members, end, cut, place, chang
         return
     seen = Answer(url="http://h.test/1", status=200, headers=HEADERS, body=body.plain, wire=body.wire)
     [capture] = added(answer=seen).captures
-    written = warc.encode(capture, {})
-    [(_, _, record), _] = warc_reading.records(written.data)
-    page = warc_reading.page_of(written.entry, record)
+    written = warc_writer.encode(capture, {})
+    [(_, _, record), _] = warc_reader.records(written.data)
+    page = warc_reader.page_of(written.entry, record)
     assert (page.answer.body, page.answer.headers) == (seen.body, seen.headers)
-    warc_reading.check_digest(page, record)
+    warc_reader.check_digest(page, record)

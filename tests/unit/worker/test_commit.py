@@ -7,13 +7,13 @@ import pytest
 
 from tests.unit.worker.fake_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
 from trotline.errors import FrontierError, FrontierFileFails, FrontierUnreachable, SinkFileFails, SinkGone
+from trotline.model.http_validator import Validator
 from trotline.model.outcome import Done
 from trotline.model.task import Task
-from trotline.model.validator import Validator
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import MOST_DEFECTS, Committer
 from trotline.worker.finished_visit import without
-from trotline.worker.policy import WorkerPolicy
+from trotline.worker.worker_settings import WorkerPolicy
 
 POLICY = WorkerPolicy(batch=4, backlog=8, commit_every=0.05)
 

@@ -9,18 +9,18 @@ from tests.unit.worker.fake_ports import HTML, Diary, DiaryFrontier, DiarySink, 
 from trotline import Page, Spider
 from trotline.errors import SpiderRefused, ValidatorsUnreachable
 from trotline.model.answer import Answer
+from trotline.model.http_validator import Validator
 from trotline.model.job import Job
 from trotline.model.lease import Settled
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
-from trotline.model.validator import Validator
 from trotline.rules.conditional_requests import page_of
 from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.finished_visit import FinishedVisit
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.visit import Visitor
+from trotline.worker.worker_settings import WorkerPolicy
 
 ETAG = '"v1"'
 LEASE = lease(1)

@@ -7,9 +7,9 @@ from trotline import Drop, Spider
 from trotline.model.outcome import Bury, Done
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.finished_visit import FinishedVisit
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.visit import Visitor
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 
 def visited(spider: Spider) -> tuple[FinishedVisit, SlowFetcher]:

@@ -6,7 +6,7 @@ from trotline import Page, Spider
 from trotline.model.answer import Answer
 from trotline.model.archive import ArchivedPage, ArchiveEntry, CaptureKind
 from trotline.model.limits import Limits
-from trotline.rules.warc import TOO_LARGE
+from trotline.rules.warc_writer import TOO_LARGE
 from trotline.spider.handler_failed import HandlerFailed
 from trotline.worker.reparse import NotRead, Reparse, task_of
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trotline.adapters.objects.archive import ObjectArchive
-from trotline.adapters.objects.folder import FolderStore
+from trotline.adapters.archive.archive import ObjectArchive
+from trotline.adapters.archive.folder_store import FolderStore
 from trotline.errors import ArchiveUnreachable
 from trotline.model.archive import ArchivedPage, ArchiveQuery, CaptureKind
 from trotline.rules.artifacts import artifact

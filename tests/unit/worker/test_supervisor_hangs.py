@@ -7,7 +7,7 @@ import pytest
 from tests.unit.worker.fake_ports import now, until
 from tests.unit.worker.supervisor_bench import PARSE, Bench, hang
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules.kill_reasons import FINISHED, STOPPED
+from trotline.rules.crash_reasons import FINISHED, STOPPED
 from trotline.worker.supervisor import (
     LOOP_SILENCE,
     RELIEF,

@@ -8,7 +8,7 @@ from tests.unit.worker.fake_ports import now, until
 from tests.unit.worker.supervisor_bench import KILLED, SEGFAULT, Bench, HandmadeChild
 from trotline.model.limits import MIB
 from trotline.model.work_stats import WorkStats
-from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.rules.crash_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.supervisor import (
     CRASHES,
     GROWN,

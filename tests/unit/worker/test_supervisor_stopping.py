@@ -9,7 +9,7 @@ from tests.unit.worker.supervisor_bench import GRACE, KILLED, SEGFAULT, Bench, H
 from trotline.model.job import WorkerInfo
 from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT
-from trotline.rules.kill_reasons import FINISHED
+from trotline.rules.crash_reasons import FINISHED
 
 
 def test_every_living_child_has_its_heartbeat_kept():

@@ -26,8 +26,8 @@ from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.finished_visit import MISSED_START, returned
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.visit import Visitor
+from trotline.worker.worker_settings import WorkerPolicy
 
 _POLICY = WorkerPolicy(batch=4)
 

@@ -19,9 +19,9 @@ from tests.unit.worker.fake_ports import (
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.work_stats import BOUNDS, WorkStats
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.work_meter import LONGEST_SAMPLE, SHORTEST_SAMPLE, TimingMeter, WorkMeter
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 SLOTS = 4
 FAILURE = Failure(url="http://h.test/3", trouble=FailureKind.TIMEOUT, why="connect timed out")

@@ -20,8 +20,8 @@ from trotline.model.answer import Answer
 from trotline.model.outcome import Done, Snooze
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import MOST_DEFECTS
-from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
+from trotline.worker.worker_settings import WorkerPolicy
 
 
 class Bench:

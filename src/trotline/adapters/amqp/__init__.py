@@ -10,26 +10,26 @@ INBOX_FORM = "amqp://USER:PASSWORD@HOST/VHOST?inbox=QUEUE"
 
 
 def _books(url: str) -> str:
-    from trotline.adapters.amqp.address import books_of
+    from trotline.adapters.amqp.broker_url import books_of
 
     return books_of(url)
 
 
 def _parse(url: str, books: str) -> str:
-    from trotline.adapters.amqp.address import with_books
+    from trotline.adapters.amqp.broker_url import with_books
 
     return with_books(url, books)
 
 
 def _open(url: str, job: Job) -> Broker:
-    from trotline.adapters.amqp.address import address_of
     from trotline.adapters.amqp.broker import AmqpBroker
+    from trotline.adapters.amqp.broker_url import address_of
 
     return AmqpBroker(address_of(url), job)
 
 
 async def _notices(url: str) -> list[Notice]:
-    from trotline.adapters.amqp.check import notices
+    from trotline.adapters.amqp.server_check import notices
 
     return await notices(url)
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from aiormq import spec
 from aiormq.abc import AbstractChannel
 
-from trotline.adapters.amqp.address import Address
+from trotline.adapters.amqp.broker_url import Address
 from trotline.adapters.amqp.connection import Line
 from trotline.errors import FrontierError
 from trotline.model.job import Job
 from trotline.ports.broker import Delivery, Message
-from trotline.rules.shelves import BANDS, OVERFLOWS, shelf_name
+from trotline.rules.broker_shelves import BANDS, OVERFLOWS, shelf_name
 
 DELIVERY_LIMIT = 10_000
 """Always set: the default of RabbitMQ 4 is 20, and then a message is dropped. Every client that dies counts one."""

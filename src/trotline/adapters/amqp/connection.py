@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import aiormq
 from aiormq.abc import AbstractChannel
 
-from trotline.adapters.amqp.address import Address
+from trotline.adapters.amqp.broker_url import Address
 from trotline.adapters.amqp.errors import LIBRARY, explained
 from trotline.adapters.amqp.transport import Transport
 from trotline.errors import FrontierError

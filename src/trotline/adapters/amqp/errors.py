@@ -5,7 +5,7 @@ import ssl
 
 from aiormq import exceptions
 
-from trotline.adapters.amqp.address import Address
+from trotline.adapters.amqp.broker_url import Address
 from trotline.errors import FrontierError, FrontierUnreachable
 
 LIBRARY = (exceptions.AMQPError, OSError, asyncio.TimeoutError, EOFError, RuntimeError)

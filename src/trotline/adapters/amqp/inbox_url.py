@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from trotline.adapters.amqp import INBOX_FORM
-from trotline.adapters.amqp.address import Address, address_of
+from trotline.adapters.amqp.broker_url import Address, address_of
 from trotline.errors import SettingsError
 from trotline.rules.inbox_urls import InboxOptions, split
 

@@ -1,4 +1,4 @@
-"""What carries the bytes of a connection: the client library reads frames from it that were cut down (`frames`)."""
+"""Carries the bytes of a connection: the client library reads frames from it that were cut down (`trimmed_frames`)."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from aiormq.connection import TransportFactory
 from yarl import URL
 
-from trotline.adapters.amqp.frames import used
+from trotline.adapters.amqp.trimmed_frames import used
 
 _HEAD = 7
 """Bytes before the payload: type, channel and length."""

@@ -14,11 +14,11 @@ from wreq.http1 import Http1Options
 from yarl import URL
 
 from trotline.adapters.browser_like import errors
+from trotline.adapters.browser_like.client_resources import ClientResources, runtime
 from trotline.adapters.browser_like.profiles import profile_of
 from trotline.adapters.browser_like.relay import Relay, Target
-from trotline.adapters.browser_like.reply import Reply
-from trotline.adapters.browser_like.shared import Shared, runtime
-from trotline.adapters.browser_like.watchdog import Watchdog
+from trotline.adapters.browser_like.response_adapter import Reply
+from trotline.adapters.browser_like.visit_timeouts import Watchdog
 from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import IDLE
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
@@ -47,7 +47,7 @@ _OF_THE_BROWSER = frozenset({"user-agent", "accept-encoding"})
 class BrowserFetcher:
     """Fetches through one way out. Make and use it inside one event loop; close it there."""
 
-    def __init__(self, plain: HttpFetcher, shared: Shared, headers: Mapping[str, str], slots: int) -> None:
+    def __init__(self, plain: HttpFetcher, shared: ClientResources, headers: Mapping[str, str], slots: int) -> None:
         """`plain`: the default client of this way, for its limits, checks and proxy. `headers`: the spider's own."""
         self.limits = plain.limits
         self._plain = plain
@@ -276,7 +276,7 @@ class BrowserWays(PooledFetcher):
 
     def __init__(self, plain: HttpFetcher, headers: Mapping[str, str], *, slots: int = 64, **bounds: int) -> None:
         """`plain`: the default client; it is not closed with this one."""
-        self._shared = Shared(plain.tls)
+        self._shared = ClientResources(plain.tls)
         direct = BrowserFetcher(plain, self._shared, headers, slots)
         super().__init__(direct, direct.through, **bounds)
 

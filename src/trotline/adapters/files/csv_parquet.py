@@ -12,7 +12,7 @@ from trotline.adapters.files.file_paths import Place, write_durably
 from trotline.adapters.files.sqlite_sidecar import Sidecar, groups
 from trotline.errors import SinkFileFails
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.row_counts import Stored
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from trotline.adapters.files.file_paths import write_whole
 from trotline.adapters.files.table_cells import Columns, cell, typed
 from trotline.errors import SinkError
-from trotline.model.row import Row, json_text
+from trotline.model.record_row import Row, json_text
 
 __all__ = ["WRITERS", "to_csv", "to_jsonl", "to_parquet", "write_whole"]
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from trotline.adapters.files.part_file import PartFile
+from trotline.adapters.files.download_part import PartFile
 from trotline.model.stored_file import Files, StoredFile
 
 

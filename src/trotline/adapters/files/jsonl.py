@@ -22,13 +22,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from trotline.adapters.deleted_or_replaced import rows_gone
 from trotline.adapters.files.export import line_of
 from trotline.adapters.files.file_paths import Place, sync_folder, write_durably
 from trotline.adapters.files.sqlite_sidecar import Sidecar, groups
+from trotline.adapters.replaced_file_check import rows_gone
 from trotline.errors import SinkFileFails
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.row_counts import Stored
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow

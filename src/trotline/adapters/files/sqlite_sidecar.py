@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from trotline.adapters import row_counts
-from trotline.adapters.deleted_or_replaced import Presence, rows_gone
 from trotline.adapters.files.file_paths import Place
+from trotline.adapters.replaced_file_check import Presence, rows_gone
 from trotline.adapters.sink_file_errors import plain_errors
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trotline.model.row import REPLACEMENT, json_text
+from trotline.model.record_row import REPLACEMENT, json_text
 
 MOST_COLUMNS = 1000
 """Further fields share the last column: field names come from pages, which may be hostile."""

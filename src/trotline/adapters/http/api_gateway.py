@@ -10,7 +10,7 @@ import msgspec
 
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, explain
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.proxy_faults import FaultLog
+from trotline.adapters.http.proxy_fault_log import FaultLog
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.proxy import ApiGateway
 from trotline.model.secret import without_secrets

@@ -13,12 +13,12 @@ from yarl import URL
 
 from trotline.adapters.http.failures import TunnelFailed, not_resolved
 from trotline.adapters.http.guard import BoundedConnector, Guard
+from trotline.adapters.http.limited_connection import Watchdog, WatchedConnection
 from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyConnector, ProxyDialer
 from trotline.adapters.http.resolver import GuardedResolver
-from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
-from trotline.rules.addresses import is_number
+from trotline.rules.private_addresses import is_number
 
 IDLE: Seconds = 15.0
 """An unused connection is kept this long."""

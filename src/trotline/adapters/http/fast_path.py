@@ -14,7 +14,7 @@ from aiohttp.connector import BaseConnector, Connection
 from aiohttp.http import RawResponseMessage
 from yarl import URL
 
-from trotline.adapters.http.watched_connection import WatchedConnection
+from trotline.adapters.http.limited_connection import WatchedConnection
 
 _KNOWN = 10_000
 _NOT_PLAIN = re.compile(r"(?i)host|cookie|connection|content-length|transfer-encoding|expect")

@@ -39,7 +39,7 @@ from trotline.model.secret import Secret
 from trotline.model.stored_file import FILE_ROUTE, Files, StoredFile
 from trotline.model.task import Task
 from trotline.ports.file_store import FileStore
-from trotline.rules import captive_pages, content_codings, content_types
+from trotline.rules import archived_codings, captive_pages, content_types
 from trotline.rules.captive_runs import HOSTS, CaptiveRun, patience
 from trotline.rules.provider_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
@@ -280,7 +280,7 @@ class HttpFetcher:
                 file, wire_bytes, notes = await saving
                 body = wire = b""
             else:
-                keeps_gzip = self._keeps_wire and cut_at is None and content_codings.is_gzip(headers)
+                keeps_gzip = self._keeps_wire and cut_at is None and archived_codings.is_gzip(headers)
                 reading = response_reader.body(response, self.limits, cut_at, self.turn, keeps_gzip=keeps_gzip)
                 body, wire_bytes, notes, wire = await reading
             if self.dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:

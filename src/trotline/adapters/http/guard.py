@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import TCPConnector
 
 from trotline.model.time import Seconds
-from trotline.rules.addresses import (
+from trotline.rules.private_addresses import (
     NOT_AN_ADDRESS,
     NOTHING,
     Allowed,

@@ -15,7 +15,8 @@ from typing import Any, NoReturn, TypeVar
 from trotline.adapters.http import http_tunnel, socks5
 from trotline.adapters.http.failures import TunnelFailed, reason
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.proxy_faults import FaultLog
+from trotline.adapters.http.limited_connection import WatchedConnection
+from trotline.adapters.http.proxy_fault_log import FaultLog
 from trotline.adapters.http.proxy_stream import (
     P,
     ProxyStream,
@@ -27,7 +28,6 @@ from trotline.adapters.http.proxy_stream import (
     open_tls_stream,
 )
 from trotline.adapters.http.resolver import GuardedResolver
-from trotline.adapters.http.watched_connection import WatchedConnection
 from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode, ProxyScheme

@@ -7,8 +7,8 @@ from yarl import URL
 
 from trotline.adapters.http.guard import Forbidden, Guard
 from trotline.errors import SettingsError
-from trotline.rules.addresses import Allowed, allowed
 from trotline.rules.client_headers import client_header
+from trotline.rules.private_addresses import Allowed, allowed
 
 _BREAKS_A_HEADER = re.compile(r"[\r\n\0\ud800-\udfff]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

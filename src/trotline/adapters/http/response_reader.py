@@ -13,7 +13,7 @@ from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, ro
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import CUT_SHORT, FailureKind
 from trotline.model.limits import MIB, Limits
-from trotline.rules.content_codings import is_one_member
+from trotline.rules.archived_codings import is_one_member
 
 REDIRECT_BODY = 64 * 1024
 """A redirect's body is discarded up to this size, so that the connection can be reused."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from trotline.model.job import Job
-from trotline.model.row import Row, RowPage
+from trotline.model.record_row import Row, RowPage
 from trotline.model.schema import Maintenance, Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
@@ -127,7 +127,7 @@ def _shared_cache(url: str, kind: str) -> SharedCache:
 
 
 async def _notices(url: str) -> list[Notice]:
-    from trotline.adapters.postgres.frontier.notices import notices
+    from trotline.adapters.postgres.frontier.server_check import notices
 
     database = _database(url)
     try:
@@ -139,7 +139,7 @@ async def _notices(url: str) -> list[Notice]:
 async def _frontier_load(url: str) -> ServerLoad:
     from trotline.adapters.postgres.frontier.errors import plain_errors
     from trotline.adapters.postgres.frontier.frontier_url import parse
-    from trotline.adapters.postgres.load import load
+    from trotline.adapters.postgres.server_load import load
 
     address = parse(url)
     with plain_errors(address):
@@ -195,7 +195,7 @@ async def _maintain(url: str, now: Moment) -> Maintenance:
 
 async def _load(url: str) -> ServerLoad:
     from trotline.adapters.postgres.errors import plain_errors
-    from trotline.adapters.postgres.load import load
+    from trotline.adapters.postgres.server_load import load
     from trotline.adapters.postgres.sink_url import parse
 
     address = parse(url)
@@ -222,7 +222,7 @@ def _writing_jobs(url: str) -> set[str]:
 
 
 def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
-    from trotline.adapters.postgres.row_pages import page
+    from trotline.adapters.postgres.row_paging import page
 
     return page(url, kind, prefix, after, limit)
 

@@ -8,12 +8,12 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from trotline.adapters.postgres import migrate, statements
+from trotline.adapters.postgres import migrate, sink_statements
 from trotline.adapters.postgres.errors import plain_errors
 from trotline.adapters.postgres.pool import Connection, dial, end
 from trotline.adapters.postgres.sink_url import Address, parse
 from trotline.errors import SinkUnreachable
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 
 T = TypeVar("T")
 _AT_ONCE = 1000
@@ -82,13 +82,13 @@ class Snapshot:
     def counts(self) -> dict[str, int]:
         """Rows by kind, without the filters; raises if counting takes too long."""
         self._runner.run(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
-        return dict(self._runner.run(self._connection.fetch(statements.rows_by_kind(self._schema))))
+        return dict(self._runner.run(self._connection.fetch(sink_statements.rows_by_kind(self._schema))))
 
     def jobs(self) -> set[str]:
         """The jobs that have stored rows or visits, as far as retention has kept their lines."""
         if self._runner.run(migrate.version(self._connection, self._address)) < _COUNTS_SINCE:
             return set()
-        return {job for (job,) in self._runner.run(self._connection.fetch(statements.writing_jobs(self._schema)))}
+        return {job for (job,) in self._runner.run(self._connection.fetch(sink_statements.writing_jobs(self._schema)))}
 
     async def _cursor(self) -> Any:
         return await self._connection.cursor(

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from trotline.adapters.postgres import statements
+from trotline.adapters.postgres import sink_statements
 from trotline.adapters.postgres.migrate import take_turns
 from trotline.adapters.postgres.pool import Connections
 from trotline.adapters.postgres.sink_url import Address
 from trotline.model.record import Record
-from trotline.model.row import REPLACEMENT, whole
+from trotline.model.record_row import REPLACEMENT, whole
 
 _MOST_OF_A_KIND = 200
 _LONGEST_NAME = 100
@@ -32,7 +32,7 @@ class Fields:
         async with self._connections.transaction() as connection:
             await take_turns(connection, self._address, "fields")
             await connection.execute(
-                statements.remember_fields(self._address.quoted),
+                sink_statements.remember_fields(self._address.quoted),
                 [kind for kind, _ in pairs],
                 [name for _, name in pairs],
                 _MOST_OF_A_KIND,

@@ -7,7 +7,7 @@ import asyncpg
 from trotline.adapters.postgres.errors import is_of_a_row
 from trotline.adapters.postgres.frontier import frontier_url, settle_leases
 from trotline.adapters.postgres.frontier.job_store import JobStore
-from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.sink import PostgresSink, PreparedBatch
 from trotline.adapters.postgres.sink_url import parse
 from trotline.errors import SettingsError, SinkRejects, TrotlineError
@@ -49,9 +49,9 @@ class PostgresJointCommit:
             return await self._settle(worker, pages, await self._sink.with_good_lines(prepared))
 
     async def _settle(self, worker: str, pages: Sequence[Page], prepared: PreparedBatch) -> list[Settled]:
-        async def step(turn: Turn) -> list[Settled]:
-            answers = await settle_leases.settle(turn, worker, [page.settlement for page in pages], self._store.chance)
-            await self._put(turn, self._of_live(pages, answers, prepared))
+        async def step(tx: JobTransaction) -> list[Settled]:
+            answers = await settle_leases.settle(tx, worker, [page.settlement for page in pages], self._store.chance)
+            await self._put(tx, self._of_live(pages, answers, prepared))
             return answers
 
         return await self._store.change(step, timed=False)
@@ -69,9 +69,9 @@ class PostgresJointCommit:
         visits = {visit.token for page in pages if page.settlement.lease.token in tokens for visit in page.visits}
         return self._sink.part_of(prepared, records, visits)
 
-    async def _put(self, turn: Turn, prepared: PreparedBatch) -> None:
+    async def _put(self, tx: JobTransaction, prepared: PreparedBatch) -> None:
         try:
-            await self._sink.put_with(turn.db, prepared)
+            await self._sink.put_with(tx.db, prepared)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_of_a_row(error):
                 raise

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trotline.model.record import Record
-from trotline.model.row import REPLACEMENT, Row, Unstorable, row_of, whole
+from trotline.model.record_row import REPLACEMENT, Row, Unstorable, row_of, whole
 from trotline.model.time import LAST_MOMENT, Moment
 from trotline.model.visit_row import VisitRow
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from trotline.adapters.postgres import admin, migrate, statements
+from trotline.adapters.postgres import migrate, schema_admin, sink_statements
 from trotline.adapters.postgres.bad_rows import find_faults
 from trotline.adapters.postgres.errors import is_of_a_row, plain_errors
 from trotline.adapters.postgres.field_order import Fields
@@ -27,7 +27,7 @@ from trotline.adapters.postgres.row_columns import (
 from trotline.adapters.postgres.sink_url import Address, parse
 from trotline.errors import SinkRejects
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.row_counts import Stored
 from trotline.model.schema import Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.time import Moment, Seconds
@@ -71,8 +71,8 @@ class PostgresSink:
         self._history = Partitions(self._connections, self.address, HISTORY)
         self._fields = Fields(self._connections, self.address)
         self._ready = False
-        self._upsert = statements.upsert(self.address.quoted, self.address.window)
-        self._log = statements.log(self.address.quoted)
+        self._upsert = sink_statements.upsert(self.address.quoted, self.address.window)
+        self._log = sink_statements.log(self.address.quoted)
 
     async def open(self) -> None:
         """Connect, and create or check the tables: errors show before any page is fetched."""
@@ -110,7 +110,7 @@ class PostgresSink:
             if not self._ready and not await migrate.has_tables(self._connections, self.address):
                 return Stored(rows={} if rows else None)
             async with self._connections.transaction(within=_COUNT_WITHIN) as connection:
-                asked = statements.counts(self.address.quoted)
+                asked = sink_statements.counts(self.address.quoted)
                 new, changed, again = await connection.fetchrow(asked, self._job, self._started_at)
             kinds = await self._rows_by_kind() if rows else None
         return Stored(new=new, changed=changed, again=again, rows=kinds)
@@ -119,12 +119,12 @@ class PostgresSink:
         await self.write((), visits)
 
     async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
-        asked = statements.story(self.address.quoted)
+        asked = sink_statements.story(self.address.quoted)
         found = await self._fetch(asked, [signed(each) for each in fingerprints], url, limit)
         return [VisitRow(**line) for line in found]
 
     async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
-        found = await self._fetch(statements.rows(self.address.quoted), list(urls), limit)
+        found = await self._fetch(sink_statements.rows(self.address.quoted), list(urls), limit)
         return [Row(*row) for row in found]
 
     async def maintain(self, now: Moment) -> None:
@@ -136,22 +136,22 @@ class PostgresSink:
             await self._prepare()
             maintained = await self._partitions.maintain(now) + await self._history.maintain(now)
             async with self._connections.transaction() as connection:
-                await connection.execute(statements.forget_counts(self.address.quoted), now - _COUNTS_KEPT)
+                await connection.execute(sink_statements.forget_counts(self.address.quoted), now - _COUNTS_KEPT)
             return maintained
 
     async def upgrade(self) -> SchemaUpgrade:
         """Create or migrate the tables; may be repeated, also while others write."""
         with plain_errors(self.address, "upgrade"):
-            return await admin.upgrade(self._connections, self.address)
+            return await schema_admin.upgrade(self._connections, self.address)
 
     async def status(self) -> SchemaStatus:
         with plain_errors(self.address, "read the status of"):
-            return await admin.status(self._connections, self.address)
+            return await schema_admin.status(self._connections, self.address)
 
     async def retention(self, now: Moment) -> Retention:
         """What the next maintenance would do. Changes nothing."""
         with plain_errors(self.address, "read the status of"):
-            return await admin.retention(self._connections, self.address, now)
+            return await schema_admin.retention(self._connections, self.address, now)
 
     async def finish(self) -> None:
         """Nothing to do."""
@@ -185,7 +185,7 @@ class PostgresSink:
         """None: timeout."""
         try:
             async with self._connections.transaction(within=_COUNT_WITHIN) as connection:
-                return dict(await connection.fetch(statements.rows_by_kind(self.address.quoted)))
+                return dict(await connection.fetch(sink_statements.rows_by_kind(self.address.quoted)))
         except asyncpg.QueryCanceledError:
             return None
 

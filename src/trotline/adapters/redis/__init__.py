@@ -44,8 +44,8 @@ def _parse_sink(text: str) -> str:
 async def _jobs(url: str) -> Jobs:
     """The jobs of the server, after a check of its version and configuration."""
     from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.duplicate_filter import memory_of
     from trotline.adapters.redis.jobs import RedisJobs
-    from trotline.adapters.redis.seen_memory import memory_of
 
     return RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
 
@@ -59,8 +59,8 @@ async def _job(url: str, job: Job, keeper: str) -> OpenJob:
 
 async def _shelving_jobs(url: str) -> Jobs:
     from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.duplicate_filter import memory_of
     from trotline.adapters.redis.jobs import RedisJobs
-    from trotline.adapters.redis.seen_memory import memory_of
 
     return RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url), shelf=True)
 
@@ -86,8 +86,8 @@ async def _leadership(url: str) -> Leadership:
 
 async def _proxy_pools(url: str) -> ProxyPools:
     from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.duplicate_filter import memory_of
     from trotline.adapters.redis.jobs import RedisJobs
-    from trotline.adapters.redis.seen_memory import memory_of
 
     return await RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url)).proxy_pools()
 
@@ -105,7 +105,7 @@ async def _notices(url: str) -> list[Notice]:
 
 
 async def _load(url: str) -> ServerLoad:
-    from trotline.adapters.redis.load import load
+    from trotline.adapters.redis.server_load import load
 
     return await load(url)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.redis.layouts import (
+from trotline.adapters.redis.lua_layouts import (
     JOB_BOUNDS,
     PACKED_RUN,
     TOKEN_BYTES,

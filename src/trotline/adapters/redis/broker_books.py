@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from trotline.adapters.redis.batch_codec import encode
 from trotline.adapters.redis.job_shards import JobShards
-from trotline.adapters.redis.layouts import SHELVED
+from trotline.adapters.redis.lua_layouts import SHELVED
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.task_templates import templates_in
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.ports.broker_books import CLAIM, Parcel, ShelfView, Shelves, Unshelved
-from trotline.rules.shelves import PARCEL_TASKS, order
+from trotline.rules.broker_shelves import PARCEL_TASKS, order
 
 _LETTERS = {ord("m"): Unshelved.MOVED, ord("k"): Unshelved.KNOWN, ord("x"): Unshelved.DAMAGED}
 _AT_ONCE = 1000
@@ -34,10 +34,7 @@ class RedisBooks:
 
     async def shelves(self) -> Shelves:
         replies = await asyncio.gather(
-            *(
-                self._server.run(script("look_at_shelves"), shard.key, CLAIM, len(self._shards))
-                for shard in self._shards
-            )
+            *(self._server.run(script("shelf_status"), shard.key, CLAIM, len(self._shards)) for shard in self._shards)
         )
         found = [
             ShelfView(f"s{number}.{name.decode()}", parcels, bool(room))

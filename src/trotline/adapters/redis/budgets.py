@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis.layouts import read_books
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.lua_layouts import read_books
+from trotline.adapters.redis.server_calls import Server
 from trotline.model.job import BYTES, Budget
 
 _decode = msgspec.json.Decoder(Budget).decode

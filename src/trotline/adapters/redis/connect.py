@@ -19,9 +19,9 @@ from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from trotline.adapters.redis.cluster_client import ClusterClient
-from trotline.adapters.redis.reconnects import Reconnects
-from trotline.adapters.redis.seen_memory import OPTIONS
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.connection_counter import Reconnects
+from trotline.adapters.redis.duplicate_filter import OPTIONS
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.time import Seconds
 from trotline.ports.backend import Notice

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis import seen_memory
-from trotline.adapters.redis.all_lanes import all_lanes, named_lanes, waiting_by_queue
+from trotline.adapters.redis import duplicate_filter
 from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.in_flight import in_flight
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace
-from trotline.adapters.redis.layouts import ProgressReply
+from trotline.adapters.redis.list_lanes import all_lanes, named_lanes, waiting_by_queue
+from trotline.adapters.redis.lua_layouts import ProgressReply
 from trotline.adapters.redis.notes import read_notes, write_note
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.trace_task import find
@@ -36,10 +36,10 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.ports.console import MOST_CHAINS
-from trotline.rules import grave_view, note_limits, pool_moves, redaction, route_queues
-from trotline.rules.chains import shown_counts
-from trotline.rules.shelves import books_only
-from trotline.rules.stored_values import bounded
+from trotline.rules import grave_redaction, note_limits, redaction, revive_with_other_pool, route_queues
+from trotline.rules.broker_shelves import books_only
+from trotline.rules.chain_failures import shown_counts
+from trotline.rules.untrusted_values import bounded
 from trotline.rules.worker_info import with_own_counts
 
 _PAGE = 500
@@ -85,7 +85,7 @@ class RedisConsole:
             sealed=all(look.sealed for look in looks),
             finished_at=float(finished_at) if finished_at else None,
             state=State(first.state.decode()),
-            seen=await seen_memory.describe(self._server, self.job, [shard.prefix for shard in self._shards]),
+            seen=await duplicate_filter.describe(self._server, self.job, [shard.prefix for shard in self._shards]),
             missing=books_only(self._server.place) if first.shelf and not finished_at else "",
             budget=await self._parts.budgets.read(),
         )
@@ -155,14 +155,14 @@ class RedisConsole:
         return [self._shown(grave) for grave in await self._graveyard.read(why, limit, after)]
 
     def _shown(self, grave: Grave) -> Grave:
-        return grave_view.shown(grave, self.job.rules.redact)
+        return grave_redaction.shown(grave, self.job.rules.redact)
 
     async def reasons(self) -> dict[str, int]:
         return shown_counts(await self._graveyard.reasons(), self.job.rules.redact)
 
     async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
         if pool is not None:
-            pool_moves.check(pool)
+            revive_with_other_pool.check(pool)
         return await self._graveyard.revive(ids, why, pool)
 
     async def read_notes(self, names: Sequence[str]) -> list[Note | None]:

@@ -9,11 +9,11 @@ import msgspec
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.delete_job import forget, return_members
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
-from trotline.rules.stored_values import is_moment
 from trotline.rules.unreadable_jobs import way_out
+from trotline.rules.untrusted_values import is_moment
 
 _STEP = 1000
 _MISREAD = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError, LookupError, RecursionError)

@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.adapters.redis import idle_rings, keys, seen_memory
+from trotline.adapters.redis import drop_idle_rings, duplicate_filter, keys
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.lane_view import read_lane
-from trotline.adapters.redis.layouts import read_books
+from trotline.adapters.redis.lua_layouts import read_books
 from trotline.adapters.redis.pool_members import open_lease
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.adapters.redis.task_codec import unwrap
 from trotline.errors import FrontierGone
 
@@ -36,13 +36,13 @@ async def _forget(server: Server, prefix: str) -> None:
         await _held(server, prefix, keys.held(prefix, worker.decode()))
         await server.ask("UNLINK", keys.starts(prefix, worker.decode()))
     with contextlib.suppress(FrontierGone):
-        await idle_rings.drop(server, prefix)
+        await drop_idle_rings.drop(server, prefix)
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(read_books(books).buckets) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
         names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, 2 * buckets)))
         await server.ask("UNLINK", *names)
-    await seen_memory.forget(server, prefix)
+    await duplicate_filter.forget(server, prefix)
     number = await server.ask("HGET", keys.job(prefix), "number")
     if number is not None:
         await server.ask("HDEL", keys.jobs(prefix), number)

@@ -6,14 +6,14 @@ from heapq import nsmallest
 import msgspec
 
 from trotline.adapters.redis.flat_pairs import pairs
-from trotline.adapters.redis.pool_moves import PoolMoves, finish_leaving
+from trotline.adapters.redis.revive_with_other_pool import PoolMoves, finish_leaving
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.task_codec import REJECT, open_grave, unwrap
 from trotline.model.job import Grave
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment
-from trotline.rules.grave_view import seed_of
-from trotline.rules.stored_values import counter
+from trotline.rules.grave_redaction import seed_of
+from trotline.rules.untrusted_values import counter
 
 _PAGE = 500
 _AT_ONCE = 50

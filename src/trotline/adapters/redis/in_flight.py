@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.flat_pairs import pairs
-from trotline.adapters.redis.layouts import STARTS, TOKEN_BYTES
+from trotline.adapters.redis.lua_layouts import STARTS, TOKEN_BYTES
 from trotline.adapters.redis.pool_members import open_lease, unpack_member
 from trotline.adapters.redis.shard import Shard
 from trotline.model.job import InFlight

@@ -10,7 +10,7 @@ from typing import Any
 from trotline.adapters.redis.connect import checked, connect
 from trotline.adapters.redis.inbox_url import HINT, parse
 from trotline.adapters.redis.scripts import Script, script
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
 from trotline.model.task_json import LARGEST

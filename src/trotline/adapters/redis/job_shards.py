@@ -6,7 +6,7 @@ from collections.abc import Callable
 from xxhash import xxh3_64_intdigest
 
 from trotline.adapters.redis.budgets import Budgets
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.sharding.finish import ended_with
 from trotline.model.job import Job

@@ -14,19 +14,19 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis import keys, seen_memory
+from trotline.adapters.redis import duplicate_filter, keys
 from trotline.adapters.redis.batch_codec import packed_bounds
 from trotline.adapters.redis.damaged_jobs import Unreadable, decode_job, forget_keys, id_text, is_escaped, named
 from trotline.adapters.redis.errors import WrongKind
 from trotline.adapters.redis.flat_pairs import pairs
-from trotline.adapters.redis.layouts import Books
+from trotline.adapters.redis.lua_layouts import Books
 from trotline.adapters.redis.proxy_pools import RedisProxyPools
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.adapters.redis.sharding.finish import ending
 from trotline.errors import FrontierError
+from trotline.model.duplicate_filter import Memory
 from trotline.model.job import Job, LaneRules
-from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
 
 _COUNT, _ORDER, _ALL, _LATEST, _SHARDS = (
@@ -50,7 +50,7 @@ class RedisJobs:
         shelf: bool = False,
     ) -> None:
         """`memory`: the duplicate filter of new jobs. `shards`: chosen with the first job of a server; 0: the existing
-        number, or 1, and on a Cluster two per primary. `shelf`: tasks of new jobs are shelved (helpers/shelf.lua)."""
+        number, or 1, and on a Cluster two per primary. `shelf`: tasks of new jobs are shelved."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
@@ -89,7 +89,7 @@ class RedisJobs:
             if rules.lanes:
                 others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
                 await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)
-            if more := seen_memory.fields(job, shard):
+            if more := duplicate_filter.fields(job, shard):
                 await self._server.ask("HSET", books, *more)
         return job
 
@@ -184,7 +184,7 @@ class RedisJobs:
             return
         await self._server.ask("HDEL", _LATEST, name)
         for shard in range(await self._parts()):
-            await seen_memory.forget_site(self._server, spider, shard)
+            await duplicate_filter.forget_site(self._server, spider, shard)
 
     async def _known(self, name: str) -> Job:
         job = await self.find(name)

@@ -3,7 +3,7 @@
 import re
 
 from trotline.errors import FrontierError
-from trotline.rules import shelves
+from trotline.rules import broker_shelves
 
 JOBS = "trotline:{jobs}:"
 """Prefix of keys that belong to the server, not to a shard."""
@@ -16,7 +16,7 @@ PLAIN = (
     "chains", "chained", "broken", "chainlanes", "notes",
     "starts", "leaving",
     "parcels", "unsent", "shelved", "shelves", "onshelf", "overflow",
-    *(f"over:{group}" for group in range(shelves.OVERFLOWS)),
+    *(f"over:{group}" for group in range(broker_shelves.OVERFLOWS)),
 )  # fmt: skip
 """Keys that a shard has once, apart from `job`. `starts` was written by older versions."""
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.layouts import LANE_FIGURES, JobBounds, LanePaceReply, LaneRow, unflatten
+from trotline.adapters.redis.lua_layouts import LANE_FIGURES, JobBounds, LanePaceReply, LaneRow, unflatten
 from trotline.model.job import LanePace, LaneView, State
 from trotline.model.pace import Pace
 from trotline.model.time import Moment
 from trotline.rules.pace import UNCAPPED, Bounds, pace_of
-from trotline.rules.stored_values import bounded
+from trotline.rules.untrusted_values import bounded
 
 HEAD = struct.Struct("<BBB")
 LEVEL = struct.Struct("<iI")

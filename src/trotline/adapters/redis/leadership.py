@@ -8,14 +8,14 @@ from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import checked, connect, shards_of
 from trotline.adapters.redis.damaged_jobs import forget_keys, id_text
 from trotline.adapters.redis.delete_job import forget
+from trotline.adapters.redis.duplicate_filter import memory_of
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.seen_memory import memory_of
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.errors import TermOver
+from trotline.model.duplicate_filter import Memory
 from trotline.model.job import Job, LaneRules
 from trotline.model.leadership import Term, Tick
-from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment
 from trotline.ports.leadership import TERM
 

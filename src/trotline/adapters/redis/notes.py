@@ -5,7 +5,7 @@ P notes   hash   name -> version, the call that wrote it, data (write_note.lua)
 
 from collections.abc import Sequence
 
-from trotline.adapters.redis.layouts import NOTE
+from trotline.adapters.redis.lua_layouts import NOTE
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.model.note import Note

@@ -7,7 +7,7 @@ from trotline.adapters.redis.broker_books import RedisBooks
 from trotline.adapters.redis.console import RedisConsole
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.job_shards import JobShards
-from trotline.adapters.redis.server import Client
+from trotline.adapters.redis.server_calls import Client
 from trotline.model.job import Job
 from trotline.model.time import Moment
 from trotline.ports.backend import OpenJob

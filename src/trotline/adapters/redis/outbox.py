@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
-from trotline.adapters.redis.layouts import ParcelRow, unflatten
+from trotline.adapters.redis.lua_layouts import ParcelRow, unflatten
 from trotline.adapters.redis.outbox_codec import Packed, Unreadable, pack, unpack
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.errors import FrontierError, SettingsError, SinkUnreachable
-from trotline.model.parcel import Parked, Taken, Waiting
+from trotline.model.outbox_parcel import Parked, Taken, Waiting
 from trotline.model.record import Record
 from trotline.model.time import Moment, Seconds, moment, seconds
 from trotline.model.visit_row import VisitRow

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trotline.model.record import Record
-from trotline.model.row import Row, whole
+from trotline.model.record_row import Row, whole
 from trotline.model.visit_row import VisitRow
 
 VERSION = 1

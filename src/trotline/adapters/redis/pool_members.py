@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.redis.layouts import (
+from trotline.adapters.redis.lua_layouts import (
     CALM_RING,
     MEMBER_BYTES,
     MEMBER_NAME_BYTES,
@@ -56,7 +56,7 @@ def read_members(packed: bytes, count: int) -> tuple[list[int], bool]:
 
 
 class LeasedTask(NamedTuple):
-    """A lease as its worker's hash keeps it (lua/helpers/graves.lua)."""
+    """A lease as its worker's hash keeps it (lua/helpers/dequeued_tasks.lua)."""
 
     lane: str
     blob: bytes

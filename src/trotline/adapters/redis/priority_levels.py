@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.lane_view import LaneRecord
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 
 _STEP = 500
 

@@ -9,7 +9,7 @@ import msgspec
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.flat_pairs import pairs, scored
 from trotline.adapters.redis.job_shards import shard_of_name
-from trotline.adapters.redis.layouts import PACKED_RULES
+from trotline.adapters.redis.lua_layouts import PACKED_RULES
 from trotline.adapters.redis.pool_members import (
     member_field,
     member_of,
@@ -22,7 +22,7 @@ from trotline.adapters.redis.pool_members import (
     unpack_rules,
 )
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.model.proxy_pool import (
     DownMember,
     LanePoolView,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from redis import exceptions
 
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 
 BATCH = 500
 _NO_KEY = "no such key"

@@ -4,8 +4,8 @@ A file declares imports, `-- uses job_lanes: load_lanes touch`, and a helper its
 helper is a block of its own, as Lua allows 200 local names per scope; one that says `-- part of pool_members` is within
 the block of that helper, and seen by its other parts only. Constants of lua_constants.py become values.
 
-The scripts of every page are functions of the server (functions.py): EVALSHA makes all functions of a script anew for
-each call. See docs/decisions/158-scripts-of-every-page-are-functions.md.
+The scripts of every page are functions of the server (server_functions.py): EVALSHA makes all functions of a script
+anew for each call. See docs/decisions/158-scripts-of-every-page-are-functions.md.
 
 A script that fails in the middle is not rolled back. So in every script
 

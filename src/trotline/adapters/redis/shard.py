@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis import idle_rings, keys
+from trotline.adapters.redis import drop_idle_rings, keys
 from trotline.adapters.redis.batch_codec import (
     Batch,
     LeaseName,
@@ -22,11 +22,11 @@ from trotline.adapters.redis.batch_codec import (
     task_weight,
     token_field,
 )
-from trotline.adapters.redis.layouts import LeaseReply, MovedTask, RevisitRow, WorkerRow, unflatten
+from trotline.adapters.redis.duplicate_filter import pieces
 from trotline.adapters.redis.lease_result import LeaseResult, handed_out
+from trotline.adapters.redis.lua_layouts import LeaseReply, MovedTask, RevisitRow, WorkerRow, unflatten
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.seen_memory import pieces
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.adapters.redis.settle_batches import SettleBatches
 from trotline.adapters.redis.task_codec import COUNTS, LEVEL_BYTES, TaskCodec
 from trotline.adapters.redis.task_templates import TaskTemplates, templates_in
@@ -39,7 +39,7 @@ from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
 from trotline.ports.broker_books import Parcel
 from trotline.ports.frontier import DIRECT
-from trotline.rules.stored_values import counter
+from trotline.rules.untrusted_values import counter
 from trotline.rules.worker_info import read_info, shown_name
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
@@ -95,7 +95,7 @@ class Shard:
         return self._without_parcels(answer, tasks)
 
     def _without_parcels(self, answer: bytes, tasks: Sequence[Task]) -> bytes:
-        """Notes what the call made of these tasks (helpers/shelf.lua)."""
+        """Notes what the call made of these tasks (helpers/broker_shelves.lua)."""
         letters, *lines = answer.split(b"\n")
         for line in lines:
             own, shelf, *places = line.decode().split(" ")
@@ -287,7 +287,7 @@ class Shard:
     async def tidy(self) -> None:
         """After the job's end: delete idle rings of proxies, and lanes without learned state, in pages."""
         # First: a lane that is deleted counts no visits.
-        await idle_rings.drop(self.server, self.prefix)
+        await drop_idle_rings.drop(self.server, self.prefix)
         cursor = b""
         while cursor != b"0":
             cursor = await self.server.run(script("drop_idle_lanes"), self.key, cursor or b"0", _PAGE)

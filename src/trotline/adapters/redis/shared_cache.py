@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.server_calls import Client, Server
 from trotline.errors import FrontierError
 from trotline.model.time import Moment, Seconds
 from trotline.ports.shared_cache import Kept

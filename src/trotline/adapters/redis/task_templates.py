@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.layouts import MOST_TEMPLATES
+from trotline.adapters.redis.lua_layouts import MOST_TEMPLATES
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.server_calls import Server
 from trotline.adapters.redis.task_codec import (
     HEAD,
     TEMPLATE,

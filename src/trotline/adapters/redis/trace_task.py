@@ -22,7 +22,7 @@ from trotline.adapters.redis.task_codec import (
 from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
-from trotline.rules import chains, redaction
+from trotline.rules import chain_failures, redaction
 
 _STEP = 1000
 
@@ -58,7 +58,7 @@ async def _with_details(shard: Shard, place: TaskStatus, blob: bytes, lane: str,
         parent=redaction.url(task.parent, redact),
         created_at=task.created_at,
         worker=place.worker,
-        why=chains.shown(place.why, redact),
+        why=chain_failures.shown(place.why, redact),
         chain=place.chain,
         waits_for=redaction.url(place.waits_for, redact),
     )

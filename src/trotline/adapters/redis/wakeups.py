@@ -7,7 +7,7 @@ from typing import Any
 
 from redis import exceptions
 
-from trotline.adapters.redis.server import closed_in_use
+from trotline.adapters.redis.server_calls import closed_in_use
 from trotline.model.time import Seconds
 
 _PAUSE: Seconds = 1.0

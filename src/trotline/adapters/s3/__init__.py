@@ -10,23 +10,23 @@ _FORM = "s3://BUCKET/PREFIX"
 
 
 def _parse(text: str) -> str:
-    from trotline.adapters.s3.address import address_of
+    from trotline.adapters.s3.s3_url import address_of
 
     address_of(text)
     return text.strip()
 
 
 def _open(url: str, writer: str) -> Archive:
-    from trotline.adapters.objects.archive import ObjectArchive, rolls
-    from trotline.adapters.s3.address import address_of
-    from trotline.adapters.s3.store import S3Objects
+    from trotline.adapters.archive.archive import ObjectArchive, rolls
+    from trotline.adapters.s3.object_store import S3Objects
+    from trotline.adapters.s3.s3_url import address_of
 
     return ObjectArchive(S3Objects(address_of(url)), writer, **rolls(archive_urls.read(url, OPTIONS)))
 
 
 def _objects(url: str) -> ObjectStore:
-    from trotline.adapters.s3.address import address_of
-    from trotline.adapters.s3.store import S3Objects
+    from trotline.adapters.s3.object_store import S3Objects
+    from trotline.adapters.s3.s3_url import address_of
 
     return S3Objects(address_of(url))
 

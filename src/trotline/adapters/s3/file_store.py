@@ -8,9 +8,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from trotline.adapters.files.part_file import PartFile
-from trotline.adapters.s3.address import Address
-from trotline.adapters.s3.store import S3Objects
+from trotline.adapters.files.download_part import PartFile
+from trotline.adapters.s3.object_store import S3Objects
+from trotline.adapters.s3.s3_url import Address
 from trotline.errors import ArchiveUnreachable
 from trotline.model.stored_file import Files, StoredFile
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from trotline.model.job import Job
-from trotline.model.row import Row, RowPage
+from trotline.model.record_row import Row, RowPage
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
@@ -94,7 +94,7 @@ def _writing_jobs(url: str) -> set[str]:
 
 
 def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
-    from trotline.adapters.sqlite.sink_pages import page
+    from trotline.adapters.sqlite.row_paging import page
 
     return page(path_of(url), kind, prefix, after, limit)
 
@@ -106,7 +106,7 @@ def _merge(url: str) -> MergeStore:
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
-    from trotline.adapters.sqlite.sink_views import identifier, is_keyword, view_name
+    from trotline.adapters.sqlite.sink_sql_views import identifier, is_keyword, view_name
 
     view = view_name(next(iter(kinds), "")) or ""
     known = re.fullmatch(r"[a-z_][a-z0-9_]*", view)

@@ -4,7 +4,7 @@ import sqlite3
 
 import msgspec
 
-from trotline.adapters.sqlite.transaction import Turn, gone
+from trotline.adapters.sqlite.job_transaction import JobTransaction, gone
 from trotline.model.job import BYTES, Budget
 
 _encode = msgspec.json.Encoder().encode
@@ -12,8 +12,8 @@ _decode = msgspec.json.Decoder(Budget).decode
 _NONE = Budget()
 
 
-def write(turn: Turn, budget: Budget) -> None:
-    turn.db.execute("UPDATE job SET budget = ? WHERE id = ?", (None if budget == _NONE else _encode(budget), turn.job))
+def write(tx: JobTransaction, budget: Budget) -> None:
+    tx.db.execute("UPDATE job SET budget = ? WHERE id = ?", (None if budget == _NONE else _encode(budget), tx.job))
 
 
 def read(db: sqlite3.Connection, job: int) -> Budget:
@@ -32,18 +32,18 @@ def spent(db: sqlite3.Connection, job: int) -> str:
     return budget.spent(ended, _size(db, job))
 
 
-def left(turn: Turn, limit: int) -> int:
+def left(tx: JobTransaction, limit: int) -> int:
     """The number of leases that the budget allows, at most `limit`."""
-    budget = read(turn.db, turn.job)
+    budget = read(tx.db, tx.job)
     if budget == _NONE:
         return limit
-    if budget.size is not None and _size(turn.db, turn.job) >= budget.size:
+    if budget.size is not None and _size(tx.db, tx.job) >= budget.size:
         return 0
     if budget.pages is None:
         return limit
-    ended, leased = _used(turn.db, turn.job)
+    ended, leased = _used(tx.db, tx.job)
     # Counters are written at the end of the transaction: its own changes are added here.
-    return min(limit, max(0, budget.pages - ended - leased - turn.done - turn.dead - turn.leased))
+    return min(limit, max(0, budget.pages - ended - leased - tx.done - tx.dead - tx.leased))
 
 
 def _used(db: sqlite3.Connection, job: int) -> tuple[int, int]:

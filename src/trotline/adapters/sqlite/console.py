@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Sequence
 from trotline.adapters.sqlite import budgets, chains, job_control, notes, trace_task, workers
 from trotline.adapters.sqlite.in_flight import in_flight
 from trotline.adapters.sqlite.job_file import JobFile
+from trotline.adapters.sqlite.job_transaction import gone
 from trotline.adapters.sqlite.lane_views import LaneViews
 from trotline.adapters.sqlite.revive import fingerprint_of, prefix_pattern, revive
 from trotline.adapters.sqlite.schema import DEAD, DELAYED
-from trotline.adapters.sqlite.transaction import gone
 from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import grave_view, note_limits, pool_moves, redaction
-from trotline.rules.chains import shown_counts
+from trotline.rules import grave_redaction, note_limits, redaction, revive_with_other_pool
+from trotline.rules.chain_failures import shown_counts
 from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
 
 
@@ -58,18 +58,18 @@ class SqliteConsole:
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
-            return await self._file.change(lambda turn: job_control.cancel_lane(turn, lane))
-        await self._file.change(lambda turn: job_control.want(turn, lane, job_control.STATES.index(state)))
+            return await self._file.change(lambda tx: job_control.cancel_lane(tx, lane))
+        await self._file.change(lambda tx: job_control.want(tx, lane, job_control.STATES.index(state)))
         return 0
 
     async def set_budget(self, budget: Budget) -> None:
-        await self._file.change(lambda turn: budgets.write(turn, budget))
+        await self._file.change(lambda tx: budgets.write(tx, budget))
 
     async def set_high_water(self, waiting: int) -> None:
         """Nothing to do: what waits is on disk."""
 
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
-        await self._file.change(lambda turn: job_control.set_pace(turn, lane, pace))
+        await self._file.change(lambda tx: job_control.set_pace(tx, lane, pace))
 
     async def lane_pace(self, lane: str) -> LanePace | None:
         return await self._file.read(lambda db: job_control.lane_pace(db, lane, self._file.now()))
@@ -96,8 +96,8 @@ class SqliteConsole:
 
     async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
         if pool is not None:
-            pool_moves.check(pool)
-        return await self._file.change(lambda turn: revive(turn, ids, why, pool))
+            revive_with_other_pool.check(pool)
+        return await self._file.change(lambda tx: revive(tx, ids, why, pool))
 
     async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
         return await self._file.read(lambda db: notes.read(db, self._number, names))
@@ -158,7 +158,7 @@ class SqliteConsole:
             " ORDER BY died_at, id LIMIT ?",
             (self._number, prefix_pattern(why), *since, limit),
         ).fetchall()
-        return [self._shown(grave_view.task_grave(*row)) for row in rows]
+        return [self._shown(grave_redaction.task_grave(*row)) for row in rows]
 
     def _record_graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         since = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
@@ -174,7 +174,7 @@ class SqliteConsole:
         return list(map(self._shown, found))
 
     def _shown(self, grave: Grave) -> Grave:
-        return grave_view.shown(grave, self.job.rules.redact)
+        return grave_redaction.shown(grave, self.job.rules.redact)
 
     def _reasons(self, db: sqlite3.Connection) -> dict[str, int]:
         reasons = dict(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from trotline.adapters import host_process
-from trotline.adapters.deleted_or_replaced import Presence, frontier_gone
+from trotline.adapters.replaced_file_check import Presence, frontier_gone
 from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import FrontierError, FrontierFileFails, FrontierTooNew
@@ -36,7 +36,7 @@ class Database:
         self.shared = path != MEMORY
         """Other processes may have the file open, too."""
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
-        self._turn = asyncio.Lock()
+        self._tx = asyncio.Lock()
         self._offset = 0.0
         self._given_now = now
         with self._plain_errors():
@@ -61,7 +61,7 @@ class Database:
 
     async def read(self, step: Callable[[sqlite3.Connection], T]) -> T:
         """Run `step` on one consistent view of the file."""
-        async with self._turn:
+        async with self._tx:
             with self._plain_errors():
                 self.connection.execute("BEGIN")
                 try:
@@ -70,7 +70,7 @@ class Database:
                     self.connection.execute("COMMIT")
 
     async def _write(self, step: Callable[[sqlite3.Connection], T], durable: bool) -> T:
-        async with self._turn:
+        async with self._tx:
             self._look()
             with self._plain_errors():
                 await self._begin(durable)
@@ -115,7 +115,7 @@ class Database:
         self.connection.execute("COMMIT")
 
     async def close(self) -> None:
-        async with self._turn:
+        async with self._tx:
             self.connection.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from trotline.adapters.sqlite.job_transaction import JobTransaction
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, WAITING
-from trotline.adapters.sqlite.transaction import Turn
 from trotline.model.job import LaneRules
 from trotline.model.time import Moment
 
@@ -46,10 +46,10 @@ def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
     ).fetchall()
     if held:
         name, rules = db.execute("SELECT name, rules FROM job WHERE id = ?", (number,)).fetchone()
-        turn = Turn(db, number, name, msgspec.json.decode(rules, type=LaneRules), now)
+        tx = JobTransaction(db, number, name, msgspec.json.decode(rules, type=LaneRules), now)
         # Their workers notice it at the next settle: their requests may be under way.
-        turn.give_back(held, attempts=0, may_send=True)
-        turn.flush()
+        tx.give_back(held, attempts=0, may_send=True)
+        tx.flush()
 
 
 def delete_rows(db: sqlite3.Connection) -> bool:

@@ -10,9 +10,9 @@ from functools import partial
 from trotline.adapters import host_process
 from trotline.adapters.sqlite import accounts, budgets, lease_tasks, put_tasks, settle_leases, workers
 from trotline.adapters.sqlite.job_file import JobFile
+from trotline.adapters.sqlite.job_transaction import JobTransaction, gone
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.adapters.sqlite.schema import CANCELLED
-from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
 from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -45,7 +45,7 @@ class SqliteFrontier:
         for task in tasks:
             if task.fingerprint == 0:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
-        return await self._file.change(lambda turn: put_tasks.admit(turn, tasks))
+        return await self._file.change(lambda tx: put_tasks.admit(tx, tasks))
 
     async def lease(
         self,
@@ -70,7 +70,7 @@ class SqliteFrontier:
             await self._wait_for_change(min(left, pause), version)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        return await self._file.change(lambda turn: settle_leases.settle(turn, worker, settlements, self._chance))
+        return await self._file.change(lambda tx: settle_leases.settle(tx, worker, settlements, self._chance))
 
     async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await self._file.db.write(
@@ -78,12 +78,12 @@ class SqliteFrontier:
         )
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
-        count = await self._file.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
+        count = await self._file.change(lambda tx: workers.leave(tx, worker, guilty, why, detail))
         self._heartbeats.pop(worker, None)
         return count
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
-        count = await self._file.change(lambda turn: workers.holds(turn, worker, tokens), wake=False)
+        count = await self._file.change(lambda tx: workers.holds(tx, worker, tokens), wake=False)
         if count:
             self._file.changed.set()
         return count
@@ -116,7 +116,7 @@ class SqliteFrontier:
         return SqliteProxyPools(self._file.db, changed=self._file.changed.set)
 
     async def seal(self) -> None:
-        await self._file.change(lambda turn: turn.seal())
+        await self._file.change(lambda tx: tx.seal())
 
     async def finished(self) -> bool:
         return await self._file.read(self._finished)
@@ -128,22 +128,22 @@ class SqliteFrontier:
         await self._file.db.close()
 
     def _lease(
-        self, turn: Turn, worker: str, limit: int, asked_at: Seconds, pools: Sequence[str]
+        self, tx: JobTransaction, worker: str, limit: int, asked_at: Seconds, pools: Sequence[str]
     ) -> tuple[list[Lease], Seconds]:
         """Leases, or the time until there may be some."""
-        if turn.now - self._heartbeats.get(worker, 0.0) >= HOUSEKEEPING:
+        if tx.now - self._heartbeats.get(worker, 0.0) >= HOUSEKEEPING:
             # Leasing counts as a heartbeat; recorded at most once a second.
-            workers.heartbeat(turn.db, turn.job, worker, turn.now, process=self._process)
-            self._heartbeats[worker] = turn.now
-        if turn.now - self._housekept_at >= HOUSEKEEPING:
+            workers.heartbeat(tx.db, tx.job, worker, tx.now, process=self._process)
+            self._heartbeats[worker] = tx.now
+        if tx.now - self._housekept_at >= HOUSEKEEPING:
             # Other jobs first: the places they release are read below.
-            workers.rescue_elsewhere(turn, self._process)
-            workers.rescue_leases(turn, self._process)
-            self._housekept_at = turn.now
-        turn.promote(pools)
-        request = lease_tasks.Request(worker, budgets.left(turn, limit), asked_at, pools, self._chance.random)
-        leases = lease_tasks.serve(turn, request)
-        return leases, 0.0 if leases else max(0.001, turn.next_wake(pools) - turn.now)
+            workers.rescue_elsewhere(tx, self._process)
+            workers.rescue_leases(tx, self._process)
+            self._housekept_at = tx.now
+        tx.promote(pools)
+        request = lease_tasks.Request(worker, budgets.left(tx, limit), asked_at, pools, self._chance.random)
+        leases = lease_tasks.serve(tx, request)
+        return leases, 0.0 if leases else max(0.001, tx.next_wake(pools) - tx.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:
         """Finished, cancelled, or the budget is used up."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from trotline.adapters.sqlite.database import MEMORY, Database
+from trotline.adapters.sqlite.job_transaction import JobTransaction
 from trotline.adapters.sqlite.jobs import write_job
-from trotline.adapters.sqlite.transaction import Turn
 from trotline.errors import FrontierError
 from trotline.model.job import Job
 from trotline.model.time import Moment
@@ -37,13 +37,13 @@ class JobFile:
     async def read(self, step: Callable[[sqlite3.Connection], T]) -> T:
         return await self.db.read(step)
 
-    async def change(self, step: Callable[[Turn], T], *, durable: bool = True, wake: bool = True) -> T:
+    async def change(self, step: Callable[[JobTransaction], T], *, durable: bool = True, wake: bool = True) -> T:
         """Run `step` in a transaction, with the counters. `wake`: notify waiting lease calls."""
 
         def whole(db: sqlite3.Connection) -> T:
-            turn = Turn(db, self.number, self.job.id, self.job.rules, self.db.now())
-            result = step(turn)
-            turn.flush()
+            tx = JobTransaction(db, self.number, self.job.id, self.job.rules, self.db.now())
+            result = step(tx)
+            tx.flush()
             return result
 
         result = await self.db.write(whole, durable=durable)

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, can_be_column, identifier, literal
+from trotline.adapters.sqlite.sink_sql_views import MOST_COLUMNS, can_be_column, identifier, literal
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS merge_sources (

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from trotline.adapters.sqlite.transaction import gone
+from trotline.adapters.sqlite.job_transaction import gone
 from trotline.model.note import Note
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.sqlite import identity_row, member_limits
+from trotline.adapters.sqlite import lane_member_row, member_limits
 from trotline.model.proxy_pool import MemberResult, PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
@@ -141,7 +141,7 @@ class PoolRing:
 
     def _due(self, place: int, limit: int) -> Iterable[Candidate | None]:
         rows = self._db.execute(
-            f"SELECT {identity_row.COLUMNS}, {member_limits.COLUMNS} FROM identity i"
+            f"SELECT {lane_member_row.COLUMNS}, {member_limits.COLUMNS} FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
             " WHERE i.pace = ? AND i.place = ? AND i.due <= ? AND (i.banned_at = 0 OR i.due <= ?)"
             " AND (m.running IS NULL OR (m.running < ? AND (m.last_pace <> i.pace OR m.yield_until <= ?)))"
@@ -154,7 +154,7 @@ class PoolRing:
                 self._drop(row[0])
                 yield None
             else:
-                yield Candidate(identity_row.read(row[:8], row[8]), Limits(*row[8:]), True, place)
+                yield Candidate(lane_member_row.read(row[:8], row[8]), Limits(*row[8:]), True, place)
 
     def _fresh(self, limit: int) -> Iterable[Candidate | None]:
         """Members that have not been in this ring."""
@@ -184,7 +184,7 @@ class PoolRing:
     def give_back(self, member: int, result: MemberResult, *, retry_after: Seconds = 0.0, chance: float = 0.0) -> None:
         """The member's visit is over."""
         row = self._db.execute(
-            f"SELECT {identity_row.COLUMNS}, m.weight, m.faults FROM identity i"
+            f"SELECT {lane_member_row.COLUMNS}, m.weight, m.faults FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
             f" WHERE i.pace = ? AND i.member = ? AND i.place = {OUT}",
             (self._pool, self._pace, member),
@@ -194,7 +194,7 @@ class PoolRing:
         self.returned = True
         old = self.state
         back = proxy_ring.returned(
-            identity_row.read(row[:8], 0 if row[8] is None else row[8]),
+            lane_member_row.read(row[:8], 0 if row[8] is None else row[8]),
             old,
             result,
             self._now,
@@ -242,13 +242,13 @@ class PoolRing:
 
     def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> int:
         rows = self._db.execute(
-            f"SELECT {identity_row.COLUMNS} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
+            f"SELECT {lane_member_row.COLUMNS} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
             " ORDER BY i.due, i.position",
             (self._pace, *values),
         ).fetchall()
         wanted = proxy_ring.wanted_interval(self.rules, self.state)
         for row in rows:
-            self._write(proxy_ring.lifted(identity_row.read(row, 255), self._now, wanted, blocked_at), IN_RING)
+            self._write(proxy_ring.lifted(lane_member_row.read(row, 255), self._now, wanted, blocked_at), IN_RING)
         self.returned = True
         return len(rows)
 
@@ -265,7 +265,7 @@ class PoolRing:
 
     def _write(self, identity: Identity, place: int) -> None:
         self._position += 1
-        identity_row.write(self._db, self._pace, identity, place, self._position)
+        lane_member_row.write(self._db, self._pace, identity, place, self._position)
 
     def _drop(self, member: int) -> None:
         self._db.execute("DELETE FROM identity WHERE pace = ? AND member = ?", (self._pace, member))

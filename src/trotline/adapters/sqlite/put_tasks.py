@@ -4,53 +4,53 @@ import json
 from collections.abc import Sequence
 
 from trotline.adapters.sqlite import chains
+from trotline.adapters.sqlite.job_transaction import JobTransaction, gone
 from trotline.adapters.sqlite.schema import CHAINED, DEAD, DELAYED, DRAINING, WAITING
-from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
 from trotline.model.lease import Admission
 from trotline.model.task import Task
-from trotline.rules.chains import TALLY
+from trotline.rules.chain_failures import TALLY
 
 _REFUSED = "refused: draining"
 """The tally of tasks refused by a draining job or lane."""
 
 
-def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
+def admit(tx: JobTransaction, tasks: Sequence[Task]) -> list[Admission]:
     """Mark as seen and enqueue in one transaction: otherwise a crash could lose URLs for ever."""
     if not tasks:
         return []
-    known = _known(turn, tasks)
+    known = _known(tx, tasks)
     # A batch of duplicates, the most common one, does not read the job.
-    draining = len(known) < len(tasks) and _job_drains(turn)
+    draining = len(known) < len(tasks) and _job_drains(tx)
     answers: list[Admission] = []
     fresh: list[Task] = []
     for task in tasks:
         if task.fingerprint in known:
             answers.append(Admission.DUPLICATE)
-        elif draining or turn.lane_of(task).paused == DRAINING:
+        elif draining or tx.lane_of(task).paused == DRAINING:
             # Not marked as seen: it may be admitted after a resume.
             answers.append(Admission.REFUSED)
-            turn.tallies[_REFUSED] += 1
+            tx.tallies[_REFUSED] += 1
         else:
             known.add(task.fingerprint)
             fresh.append(task)
             answers.append(Admission.NEW)
     if fresh:
-        _insert(turn, fresh)
+        _insert(tx, fresh)
     return answers
 
 
-def _known(turn: Turn, tasks: Sequence[Task]) -> set[int]:
+def _known(tx: JobTransaction, tasks: Sequence[Task]) -> set[int]:
     numbers = json.dumps([task.fingerprint for task in tasks])
-    found = turn.db.execute(
+    found = tx.db.execute(
         "SELECT fingerprint FROM seen WHERE job = ? AND fingerprint IN (SELECT value FROM json_each(?))",
-        (turn.job, numbers),
+        (tx.job, numbers),
     )
     return {number for (number,) in found}
 
 
-def _job_drains(turn: Turn) -> bool:
-    row = turn.db.execute("SELECT paused FROM job WHERE id = ?", (turn.job,)).fetchone()
+def _job_drains(tx: JobTransaction) -> bool:
+    row = tx.db.execute("SELECT paused FROM job WHERE id = ?", (tx.job,)).fetchone()
     if row is None:
         raise gone()
     return bool(row[0] == DRAINING)
@@ -62,53 +62,53 @@ _INSERT = (
 )
 
 
-def _insert(turn: Turn, tasks: list[Task]) -> None:
+def _insert(tx: JobTransaction, tasks: list[Task]) -> None:
     rows: list[_Row] = []
     for task in tasks:
         if task.chain:
             # In the order of the call.
-            turn.db.executemany(_INSERT, rows)
+            tx.db.executemany(_INSERT, rows)
             rows.clear()
-            _insert_step(turn, task)
+            _insert_step(tx, task)
             continue
-        rows.append(_waiting(turn, task))
-    turn.db.executemany(
-        "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(turn.job, task.fingerprint) for task in tasks]
+        rows.append(_waiting(tx, task))
+    tx.db.executemany(
+        "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(tx.job, task.fingerprint) for task in tasks]
     )
-    turn.db.executemany(_INSERT, rows)
-    turn.waiting += len(tasks)
-    turn.reopen()
+    tx.db.executemany(_INSERT, rows)
+    tx.waiting += len(tasks)
+    tx.reopen()
 
 
-def _waiting(turn: Turn, task: Task) -> _Row:
-    lane = turn.lane_of(task)
+def _waiting(tx: JobTransaction, task: Task) -> _Row:
+    lane = tx.lane_of(task)
     lane.waiting += 1
-    state = DELAYED if task.not_before > turn.now else WAITING
+    state = DELAYED if task.not_before > tx.now else WAITING
     if state == WAITING:
-        turn.has_waiting(lane, task.priority)
-    return _row(turn, task, lane.id, state)
+        tx.has_waiting(lane, task.priority)
+    return _row(tx, task, lane.id, state)
 
 
-def _insert_step(turn: Turn, task: Task) -> None:
+def _insert_step(tx: JobTransaction, task: Task) -> None:
     """A step is queued if its chain has no other one, waits behind those that it has, and dies if they do."""
-    behind, why = chains.failure(turn, task.chain)
+    behind, why = chains.failure(tx, task.chain)
     if not behind:
-        row = _waiting(turn, task)
+        row = _waiting(tx, task)
     else:
-        lane = turn.lane_of(task)
-        row = _row(turn, task, lane.id, DEAD if why else CHAINED)
+        lane = tx.lane_of(task)
+        row = _row(tx, task, lane.id, DEAD if why else CHAINED)
         lane.waiting += not why
-    cursor = turn.db.execute(_INSERT, row)
+    cursor = tx.db.execute(_INSERT, row)
     assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-    chains.join(turn, task.chain, cursor.lastrowid)
+    chains.join(tx, task.chain, cursor.lastrowid)
     if why:
-        turn.db.execute("UPDATE task SET why = ?, died_at = ? WHERE id = ?", (why, turn.now, cursor.lastrowid))
+        tx.db.execute("UPDATE task SET why = ?, died_at = ? WHERE id = ?", (why, tx.now, cursor.lastrowid))
         # It is counted as waiting with the others of the call.
-        turn.waiting -= 1
-        turn.dead += 1
-        turn.tallies[TALLY] += 1
+        tx.waiting -= 1
+        tx.dead += 1
+        tx.tallies[TALLY] += 1
 
 
-def _row(turn: Turn, task: Task, lane: int, state: int) -> _Row:
+def _row(tx: JobTransaction, task: Task, lane: int, state: int) -> _Row:
     body = task_json.encode(task)
-    return turn.job, lane, state, task.priority, task.not_before, task.attempt, task.fingerprint, body
+    return tx.job, lane, state, task.priority, task.not_before, task.attempt, task.fingerprint, body

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
+from trotline.adapters.sqlite.job_transaction import JobTransaction
 from trotline.adapters.sqlite.schema import WAITING
-from trotline.adapters.sqlite.transaction import Turn
 from trotline.model import task_json
 
 _CHOSEN = (
@@ -14,7 +14,7 @@ _CHOSEN = (
 )
 
 
-def revisit_rejects(turn: Turn, ids: Sequence[str], pattern: str) -> int:
+def revisit_rejects(tx: JobTransaction, ids: Sequence[str], pattern: str) -> int:
     """Queue the pages of these rejected records again, and delete all their rejected records. Returns the number of
     pages.
 
@@ -23,27 +23,27 @@ def revisit_rejects(turn: Turn, ids: Sequence[str], pattern: str) -> int:
     numbers = [int(name[1:]) for name in ids if name.startswith("r") and name[1:].isdecimal()]
     if ids and not numbers:
         return 0
-    pages = turn.db.execute(_CHOSEN, (turn.job, pattern, json.dumps(numbers) if ids else None)).fetchall()
+    pages = tx.db.execute(_CHOSEN, (tx.job, pattern, json.dumps(numbers) if ids else None)).fetchall()
     for fingerprint, body in pages:
-        _wait_again(turn, fingerprint, body)
-    gone = turn.db.execute(
+        _wait_again(tx, fingerprint, body)
+    gone = tx.db.execute(
         "DELETE FROM reject WHERE job = ? AND fingerprint IN (SELECT value FROM json_each(?))",
-        (turn.job, json.dumps([fingerprint for fingerprint, _ in pages])),
+        (tx.job, json.dumps([fingerprint for fingerprint, _ in pages])),
     ).rowcount
     if pages:
-        turn.tallies["records rejected"] -= gone
-        turn.done -= len(pages)
-        turn.waiting += len(pages)
-        turn.reopen()
+        tx.tallies["records rejected"] -= gone
+        tx.done -= len(pages)
+        tx.waiting += len(pages)
+        tx.reopen()
     return len(pages)
 
 
-def _wait_again(turn: Turn, fingerprint: int, body: bytes) -> None:
+def _wait_again(tx: JobTransaction, fingerprint: int, body: bytes) -> None:
     task = task_json.decode(body)
-    lane = turn.lane_of(task)
+    lane = tx.lane_of(task)
     lane.waiting += 1
-    turn.has_waiting(lane, task.priority)
-    turn.db.execute(
+    tx.has_waiting(lane, task.priority)
+    tx.db.execute(
         f"INSERT INTO task (job, lane, state, priority, fingerprint, body) VALUES (?, ?, {WAITING}, ?, ?, ?)",
-        (turn.job, lane.id, task.priority, fingerprint, body),
+        (tx.job, lane.id, task.priority, fingerprint, body),
     )

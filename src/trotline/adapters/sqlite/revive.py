@@ -3,50 +3,50 @@
 from collections.abc import Sequence
 
 from trotline.adapters.sqlite import chains
+from trotline.adapters.sqlite.job_transaction import JobTransaction
 from trotline.adapters.sqlite.revisit_rejects import revisit_rejects
 from trotline.adapters.sqlite.schema import CHAINED, DEAD, WAITING
-from trotline.adapters.sqlite.transaction import Turn
 from trotline.model import task_json
-from trotline.rules.pool_moves import moved
+from trotline.rules.revive_with_other_pool import moved
 
 _Buried = tuple[int, int, bytes]
 """id, lane, body"""
 
 
-def revive(turn: Turn, ids: Sequence[str], why: str, pool: str | None) -> int:
+def revive(tx: JobTransaction, ids: Sequence[str], why: str, pool: str | None) -> int:
     """Those with these ids, or all; of which the reason starts with `why`. `pool`: their proxy pool from now on."""
     risen: set[int] = set()
-    for row in _chosen(turn, ids, why):
+    for row in _chosen(tx, ids, why):
         if row[0] not in risen:
             # A step of a chain comes back with the one that failed, and with all that were buried for it.
-            first, *others = chains.dead_chain(turn, row[0]) or [row]
-            _raise(turn, first, WAITING, pool)
+            first, *others = chains.dead_chain(tx, row[0]) or [row]
+            _raise(tx, first, WAITING, pool)
             for other in others:
-                _raise(turn, other, CHAINED, pool)
+                _raise(tx, other, CHAINED, pool)
             risen.update(each[0] for each in (first, *others))
-    turn.dead -= len(risen)
-    turn.waiting += len(risen)
+    tx.dead -= len(risen)
+    tx.waiting += len(risen)
     if risen:
-        turn.reopen()
-    return len(risen) + revisit_rejects(turn, ids, prefix_pattern(why))
+        tx.reopen()
+    return len(risen) + revisit_rejects(tx, ids, prefix_pattern(why))
 
 
-def _chosen(turn: Turn, ids: Sequence[str], why: str) -> list[_Buried]:
+def _chosen(tx: JobTransaction, ids: Sequence[str], why: str) -> list[_Buried]:
     query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"
     if not ids:
-        return turn.db.execute(f"{query} AND why LIKE ? ESCAPE '\\'", (turn.job, prefix_pattern(why))).fetchall()
+        return tx.db.execute(f"{query} AND why LIKE ? ESCAPE '\\'", (tx.job, prefix_pattern(why))).fetchall()
     chosen = []
     for name in ids:
-        chosen += turn.db.execute(
+        chosen += tx.db.execute(
             f"{query} AND fingerprint = ? AND why LIKE ? ESCAPE '\\'",
-            (turn.job, fingerprint_of(name), prefix_pattern(why)),
+            (tx.job, fingerprint_of(name), prefix_pattern(why)),
         ).fetchall()
     return chosen
 
 
-def _raise(turn: Turn, buried: _Buried, state: int, pool: str | None) -> None:
+def _raise(tx: JobTransaction, buried: _Buried, state: int, pool: str | None) -> None:
     task_id, lane_id, body = buried
-    lane, priority = turn.lane(lane_id), 0
+    lane, priority = tx.lane(lane_id), 0
     try:
         task = task_json.decode(body)
     except task_json.Undecodable:
@@ -55,11 +55,11 @@ def _raise(turn: Turn, buried: _Buried, state: int, pool: str | None) -> None:
         priority = task.priority
         if pool is not None:
             task = moved(task, pool)
-            lane, body = turn.lane_of(task), task_json.encode(task)
+            lane, body = tx.lane_of(task), task_json.encode(task)
     lane.waiting += 1
     if state == WAITING:
-        turn.has_waiting(lane, priority)
-    turn.db.execute(
+        tx.has_waiting(lane, priority)
+    tx.db.execute(
         "UPDATE task SET state = ?, lane = ?, body = ?, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
         " why = NULL, detail = NULL, died_at = NULL WHERE id = ?",
         (state, lane.id, body, priority, task_id),

@@ -10,13 +10,13 @@ from typing import TypeVar
 import msgspec
 
 from trotline.adapters import row_counts
-from trotline.adapters.deleted_or_replaced import Presence, rows_gone
+from trotline.adapters.replaced_file_check import Presence, rows_gone
 from trotline.adapters.sink_file_errors import plain_errors
-from trotline.adapters.sqlite import sink_visits
+from trotline.adapters.sqlite import ledger
 from trotline.adapters.sqlite.sink_file import connect, count_records, prepare, read_records, snapshot
-from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
+from trotline.adapters.sqlite.sink_sql_views import MOST_COLUMNS, view_name, view_sql
 from trotline.model.record import Record
-from trotline.model.row import Row, whole
+from trotline.model.record_row import Row, whole
 from trotline.model.row_counts import Stored
 from trotline.model.time import Moment, Seconds
 from trotline.model.visit_row import VisitRow
@@ -82,10 +82,10 @@ class SqliteSink:
         await self.write((), visits)
 
     async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
-        return await self._do(lambda: sink_visits.story(self._opened(), fingerprints, url, limit))
+        return await self._do(lambda: ledger.story(self._opened(), fingerprints, url, limit))
 
     async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
-        return await self._do(lambda: sink_visits.rows(self._opened(), urls, limit))
+        return await self._do(lambda: ledger.rows(self._opened(), urls, limit))
 
     async def finish(self) -> None:
         """Refresh the views and checkpoint the WAL. May be repeated."""
@@ -138,7 +138,7 @@ class SqliteSink:
         connection.execute("BEGIN IMMEDIATE")
         if rows:
             row_counts.add(connection, *self._job, _stored(connection, rows, len(batch)))
-        sink_visits.insert(connection, visits)
+        ledger.insert(connection, visits)
         for kind, *names in new_shapes:
             _remember_fields(connection, kind, names)
         connection.execute("COMMIT")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from trotline.adapters import row_counts
 from trotline.adapters.sink_file_errors import plain_errors
-from trotline.adapters.sqlite import sink_visits
+from trotline.adapters.sqlite import ledger
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Seconds
 
 VERSION = 1
@@ -61,7 +61,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     # Files of older versions may lack these tables, or columns of them.
-    sink_visits.prepare(connection)
+    ledger.prepare(connection)
     connection.execute(row_counts.TABLE)
     connection.execute("COMMIT")
 

@@ -9,7 +9,7 @@ from trotline.model import task_json
 from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import chains, redaction
+from trotline.rules import chain_failures, redaction
 
 _STATES = {WAITING: "waiting", DELAYED: "delayed", LEASED: "leased", DEAD: "dead", CHAINED: "waiting"}
 
@@ -35,7 +35,7 @@ def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redac
         parent=redaction.url(parent, redact),
         created_at=created_at,
         worker=worker or "",
-        why=chains.shown(why or "", redact),
+        why=chain_failures.shown(why or "", redact),
         chain=chain,
         waits_for=redaction.url(before, redact),
     )

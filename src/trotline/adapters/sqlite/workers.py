@@ -6,8 +6,8 @@ from collections.abc import Collection
 import msgspec
 
 from trotline.adapters import host_process
+from trotline.adapters.sqlite.job_transaction import Held, JobTransaction
 from trotline.adapters.sqlite.schema import LEASED, TOKEN_BITS
-from trotline.adapters.sqlite.transaction import Held, Turn
 from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
@@ -57,27 +57,27 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
     ]
 
 
-def rescue_leases(turn: Turn, own_process: str) -> None:
+def rescue_leases(tx: JobTransaction, own_process: str) -> None:
     """Return the leases of dead workers: no heartbeat for too long, or a process of this host that ended."""
-    known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
+    known = tx.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (tx.job,)).fetchall()
     for worker, seen_at, process in known:
         if process and process != own_process and _gone(process):
-            _rescue(turn, worker)
-        elif turn.now - seen_at > DEAD_AFTER:
+            _rescue(tx, worker)
+        elif tx.now - seen_at > DEAD_AFTER:
             # It may hang, with a request under way.
-            _rescue(turn, worker, may_send=True)
+            _rescue(tx, worker, may_send=True)
     # Now: this call may lease what waited for the members.
-    turn.wake_waiting()
+    tx.wake_waiting()
 
 
-def rescue_elsewhere(turn: Turn, own_process: str) -> None:
+def rescue_elsewhere(tx: JobTransaction, own_process: str) -> None:
     """The same for the other jobs of the file: their dead workers hold places in shared lanes, and no living worker of
     theirs may be left to release them."""
-    others = turn.db.execute(
-        "SELECT DISTINCT j.id, j.name, j.rules FROM worker w JOIN job j ON j.id = w.job WHERE w.job <> ?", (turn.job,)
+    others = tx.db.execute(
+        "SELECT DISTINCT j.id, j.name, j.rules FROM worker w JOIN job j ON j.id = w.job WHERE w.job <> ?", (tx.job,)
     ).fetchall()
     for number, name, rules in others:
-        other = Turn(turn.db, number, name, msgspec.json.decode(rules, type=LaneRules), turn.now)
+        other = JobTransaction(tx.db, number, name, msgspec.json.decode(rules, type=LaneRules), tx.now)
         rescue_leases(other, own_process)
         other.flush()
 
@@ -88,62 +88,62 @@ def _gone(processes: str) -> bool:
     return all(host_process.lives(process) is False for process in processes.split(KEPT_BY))
 
 
-def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
+def leave(tx: JobTransaction, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
     """Return a worker's leases without counting an attempt, except for the task that killed it."""
-    held = turn.leased_by(worker)
-    turn.give_back(held if guilty is None else _count_kill(turn, worker, held, guilty, why, detail), attempts=0)
-    _forget(turn, worker)
+    held = tx.leased_by(worker)
+    tx.give_back(held if guilty is None else _count_kill(tx, worker, held, guilty, why, detail), attempts=0)
+    _forget(tx, worker)
     return len(held)
 
 
-def holds(turn: Turn, worker: str, tokens: Collection[int]) -> int:
+def holds(tx: JobTransaction, worker: str, tokens: Collection[int]) -> int:
     """Return the leases that the worker does not know, without counting an attempt."""
     known = {token >> TOKEN_BITS for token in tokens}
-    unknown = [row for row in turn.leased_by(worker) if row[0] not in known]
+    unknown = [row for row in tx.leased_by(worker) if row[0] not in known]
     if unknown:
-        turn.tallies["unknown to its worker"] += turn.give_back(unknown, attempts=0)
+        tx.tallies["unknown to its worker"] += tx.give_back(unknown, attempts=0)
     return len(unknown)
 
 
-def _rescue(turn: Turn, worker: str, *, may_send: bool = False) -> None:
-    held = turn.leased_by(worker)
+def _rescue(tx: JobTransaction, worker: str, *, may_send: bool = False) -> None:
+    held = tx.leased_by(worker)
     unlucky = {
         task_id
-        for (task_id,) in turn.db.execute(
+        for (task_id,) in tx.db.execute(
             f"SELECT id FROM task WHERE state = {LEASED} AND worker = ? AND job = ? AND deaths >= ?",
-            (worker, turn.job, DEATHS),
+            (worker, tx.job, DEATHS),
         )
     }
     for task_id, lane_id, _, _, member in (row for row in held if row[0] in unlucky):
-        turn.member_unused(lane_id, member, may_send=may_send)
-        turn.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
+        tx.member_unused(lane_id, member, may_send=may_send)
+        tx.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
     others = [row for row in held if row[0] not in unlucky]
-    turn.tallies["rescued"] += turn.give_back(others, attempts=1, may_send=may_send)
+    tx.tallies["rescued"] += tx.give_back(others, attempts=1, may_send=may_send)
     for lane_id in {row[1] for row in held}:
         # Now, not at the end: this call may lease the rescued tasks.
-        turn.write_lane(turn.lane(lane_id))
-    _forget(turn, worker)
+        tx.write_lane(tx.lane(lane_id))
+    _forget(tx, worker)
 
 
-def _count_kill(turn: Turn, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
+def _count_kill(tx: JobTransaction, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
     """Count a kill for the task that killed its worker; returns the other leases."""
-    found = turn.db.execute(
+    found = tx.db.execute(
         "SELECT id, lane, priority, attempt, member, kills FROM task"
         f" WHERE id = ? AND token = ? AND state = {LEASED} AND worker = ? AND job = ?",
-        (guilty >> TOKEN_BITS, guilty, worker, turn.job),
+        (guilty >> TOKEN_BITS, guilty, worker, tx.job),
     ).fetchone()
     if found is None:
         return held
     task_id, lane_id, priority, attempt, member, kills = found
-    turn.db.execute("UPDATE task SET kills = kills + 1 WHERE id = ?", (task_id,))
+    tx.db.execute("UPDATE task SET kills = kills + 1 WHERE id = ?", (task_id,))
     if kills + 1 >= KILLS:
         times = f"{kills + 1} worker processes"
-        turn.member_unused(lane_id, member)
-        turn.bury_leased(task_id, lane_id, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times)
+        tx.member_unused(lane_id, member)
+        tx.bury_leased(task_id, lane_id, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times)
     else:
-        turn.give_back([(task_id, lane_id, priority, attempt, member)], attempts=1)
+        tx.give_back([(task_id, lane_id, priority, attempt, member)], attempts=1)
     return [row for row in held if row[0] != task_id]
 
 
-def _forget(turn: Turn, worker: str) -> None:
-    turn.db.execute("DELETE FROM worker WHERE job = ? AND id = ?", (turn.job, worker))
+def _forget(tx: JobTransaction, worker: str) -> None:
+    tx.db.execute("DELETE FROM worker WHERE job = ? AND id = ?", (tx.job, worker))

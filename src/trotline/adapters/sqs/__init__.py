@@ -12,26 +12,26 @@ RETENTION = 14 * 24 * 3600
 
 
 def _books(url: str) -> str:
-    from trotline.adapters.sqs.address import books_of
+    from trotline.adapters.sqs.broker_url import books_of
 
     return books_of(url)
 
 
 def _parse(url: str, books: str) -> str:
-    from trotline.adapters.sqs.address import with_books
+    from trotline.adapters.sqs.broker_url import with_books
 
     return with_books(url, books)
 
 
 def _open(url: str, job: Job) -> Broker:
-    from trotline.adapters.sqs.address import address_of
     from trotline.adapters.sqs.broker import SqsBroker
+    from trotline.adapters.sqs.broker_url import address_of
 
     return SqsBroker(address_of(url), job)
 
 
 async def _notices(url: str) -> list[Notice]:
-    from trotline.adapters.sqs.check import notices
+    from trotline.adapters.sqs.server_check import notices
 
     return await notices(url)
 

@@ -10,7 +10,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession
 from botocore.loaders import Loader, create_loader
 
-from trotline.adapters.sqs.address import Address
+from trotline.adapters.sqs.broker_url import Address
 from trotline.adapters.sqs.errors import LIBRARY, explained, is_refused
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds

@@ -1,21 +1,21 @@
 """SQS as a broker: standard queues, batch calls, messages that are deleted by hand.
 
-A message is held for VISIBILITY seconds at a time, for as long as this client lives (`held`). SQS may deliver it twice
-and in another order; the books take a parcel once.
+A message is held for VISIBILITY seconds at a time, for as long as this client lives (`visibility_extension`). SQS may
+deliver it twice and in another order; the books take a parcel once.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trotline.adapters.sqs import polls
-from trotline.adapters.sqs.address import Address
+from trotline.adapters.sqs import poll_backoff
 from trotline.adapters.sqs.api import ANSWER, BATCH, Api
-from trotline.adapters.sqs.aside import put_aside
-from trotline.adapters.sqs.bodies import LARGEST, from_text, is_packed, to_text
+from trotline.adapters.sqs.broker_url import Address
 from trotline.adapters.sqs.errors import QueueGone
-from trotline.adapters.sqs.held import HeldMessages, Receipt, by_queue
+from trotline.adapters.sqs.message_bodies import LARGEST, from_text, is_packed, to_text
 from trotline.adapters.sqs.queues import DEAD, Queues, job_prefix
+from trotline.adapters.sqs.unreadable_messages import put_aside
+from trotline.adapters.sqs.visibility_extension import HeldMessages, Receipt, by_queue
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
 from trotline.model.time import Seconds
@@ -43,7 +43,7 @@ class SqsBroker:
         self._queues = Queues(self.api, job_prefix(address.prefix, job))
         self._visibility = visibility
         self._held = HeldMessages(self.api, visibility)
-        self._looks: dict[str, polls.Look] = {}
+        self._looks: dict[str, poll_backoff.Look] = {}
         self._groups = True
         """The server takes groups (fair queues)."""
 
@@ -89,8 +89,8 @@ class SqsBroker:
 
     async def receive(self, shelf: str, limit: int) -> list[Delivery]:
         loop = asyncio.get_running_loop()
-        look = self._looks.get(shelf, polls.Look())
-        wait = polls.wait(look, loop.time())
+        look = self._looks.get(shelf, poll_backoff.Look())
+        wait = poll_backoff.wait(look, loop.time())
         if wait is None:
             return []
         found: list[Delivery] = []
@@ -103,7 +103,7 @@ class SqsBroker:
         if found:
             self._looks.pop(shelf, None)
         else:
-            self._looks[shelf] = polls.missed(look, loop.time())
+            self._looks[shelf] = poll_backoff.missed(look, loop.time())
         return found
 
     async def _receive(self, shelf: str, count: int, wait: int) -> list[Delivery]:

@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 from botocore import exceptions
 
-from trotline.adapters.sqs.address import Address
+from trotline.adapters.sqs.broker_url import Address
 from trotline.errors import FrontierError, FrontierUnreachable
 
 LIBRARY = (exceptions.BotoCoreError, exceptions.ClientError, aiohttp.ClientError, OSError, asyncio.TimeoutError)

@@ -13,10 +13,10 @@ from typing import Any
 
 from trotline.adapters.sqs import RETENTION
 from trotline.adapters.sqs.api import ANSWER, BATCH, Api
-from trotline.adapters.sqs.aside import put_aside, reason_of
 from trotline.adapters.sqs.errors import QueueGone
-from trotline.adapters.sqs.held import Receipt, by_queue, set_visibility
 from trotline.adapters.sqs.inbox_url import HINT, parse
+from trotline.adapters.sqs.unreadable_messages import put_aside, reason_of
+from trotline.adapters.sqs.visibility_extension import Receipt, by_queue, set_visibility
 from trotline.errors import SettingsError
 from trotline.model.inbox import InboxBatch, InboxStatus, ParkedEntry
 from trotline.model.time import Seconds, moment

@@ -1,11 +1,11 @@
-"""The URL of an inbox at SQS: sqs://REGION?inbox=QUEUE[&idle=TIME][&trust=yes], and the options of `address`."""
+"""The URL of an inbox at SQS: sqs://REGION?inbox=QUEUE[&idle=TIME][&trust=yes], and the options of `broker_url`."""
 
 import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from trotline.adapters.sqs import INBOX_FORM
-from trotline.adapters.sqs.address import Address, read
+from trotline.adapters.sqs.broker_url import Address, read
 from trotline.errors import SettingsError
 from trotline.rules.inbox_urls import InboxOptions, split
 

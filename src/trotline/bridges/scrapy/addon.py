@@ -21,7 +21,7 @@ from trotline.bridges.scrapy.scheduler import Scheduler
 from trotline.config.settings import NAMES, PREFIX
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY
-from trotline.rules.unknown_names import instead
+from trotline.rules.name_suggestions import instead
 
 log = logging.getLogger("trotline.scrapy")
 

@@ -23,7 +23,7 @@ from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.result_writer import LOOK_EVERY, ResultWriter
 from trotline.bridges.scrapy.start_urls import StartUrls
 from trotline.commands.queue_job import JobFinder, JobPlan
-from trotline.commands.scrapy_spider import join
+from trotline.commands.scrapy_job_owner import join
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SettingsError
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
@@ -36,7 +36,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT
 from trotline.processes.supervised_child import worker_name
 from trotline.rules import scrapy_redis
-from trotline.rules.scrapy_spider import SpiderNote
+from trotline.rules.scrapy_job_owner import SpiderNote
 
 log = logging.getLogger("trotline.scrapy")
 

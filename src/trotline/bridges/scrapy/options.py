@@ -13,13 +13,13 @@ from trotline.bridges.scrapy.redis_settings import redis_server
 from trotline.bridges.scrapy.redis_spider import inbox_of
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
+from trotline.config.backend_urls import frontier_url, inbox_url
 from trotline.config.settings import PROXY_LIST
-from trotline.config.urls import frontier_url, inbox_url
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.pace import FASTEST, SLOWEST, Pace, Rate
 from trotline.model.queue_job import SCRAPY
-from trotline.rules.scrapy_spider import SpiderNote, digests, job_name
+from trotline.rules.scrapy_job_owner import SpiderNote, digests, job_name
 from trotline.spider.spider_checks import name as checked_name
 
 SETTINGS = (

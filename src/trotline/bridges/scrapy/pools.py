@@ -16,10 +16,10 @@ from trotline.model.outcome import Snooze
 from trotline.model.proxy import Proxy, ProxyScheme, Way
 from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of, without_pool
 from trotline.model.time import Seconds
-from trotline.processes.pool_keeper import PoolKeeper
+from trotline.processes.proxy_pool_registration import PoolKeeper
 from trotline.rules import account_sessions, pool_names
 from trotline.rules.tagged_json import NotData
-from trotline.rules.task_fields import LONGEST_NAME
+from trotline.rules.task_checks import LONGEST_NAME
 
 POOL = "trotline_pool"
 """The key of `request.meta`, and the attribute of a spider, that names a pool."""

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 from scrapy.settings import BaseSettings
 
 from trotline.errors import SettingsError
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 
 _SETTINGS = {"REDIS_URL": "url", "REDIS_HOST": "host", "REDIS_PORT": "port", "REDIS_DB": "db"}
 """As in scrapy-redis: each has precedence over the same parameter in REDIS_PARAMS."""

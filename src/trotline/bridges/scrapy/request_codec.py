@@ -15,7 +15,7 @@ from trotline.bridges.scrapy.project_values import VALUES, loaded
 from trotline.model.proxy_pool import VIA, lane_of
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
-from trotline.rules.task_fields import (
+from trotline.rules.task_checks import (
     LARGEST_BODY,
     LEAST_PRIORITY,
     LONGEST_NAME,
@@ -26,7 +26,7 @@ from trotline.rules.task_fields import (
     cut_to_name,
     shown,
 )
-from trotline.rules.task_fields import (
+from trotline.rules.task_checks import (
     name as checked_name,
 )
 

@@ -12,7 +12,7 @@ import msgspec
 from trotline.bridges.scrapy.held_account import LOST
 from trotline.bridges.scrapy.held_back import RESULTS, HeldBack
 from trotline.errors import FrontierGone, FrontierUnreachable
-from trotline.frontier.known_links import KnownLinks
+from trotline.frontier.link_cache import KnownLinks
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.lease import Admission, Settled, Settlement
@@ -21,7 +21,7 @@ from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import Frontier
 from trotline.rules import redaction
-from trotline.rules.task_fields import said
+from trotline.rules.task_checks import said
 
 log = logging.getLogger("trotline.scrapy")
 T = TypeVar("T")

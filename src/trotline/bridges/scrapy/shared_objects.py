@@ -10,7 +10,7 @@ from trotline.bridges.scrapy.request_tasks import Parent
 from trotline.bridges.scrapy.visits import Visit
 from trotline.rules import redaction
 from trotline.rules.scrapy_meta import is_control
-from trotline.rules.task_fields import shown
+from trotline.rules.task_checks import shown
 
 log = logging.getLogger("trotline.scrapy")
 

@@ -21,11 +21,11 @@ from trotline.bridges.scrapy import held_back
 from trotline.bridges.scrapy.client_thread import ClientThread, into_this_thread
 from trotline.bridges.scrapy.held_back import SINK, HeldBack
 from trotline.config import backends
-from trotline.config.urls import sink_url
+from trotline.config.backend_urls import sink_url
 from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
 from trotline.frontier.outage_log import OutageLog
 from trotline.model.record import Record
-from trotline.model.row import Unstorable, json_text
+from trotline.model.record_row import Unstorable, json_text
 from trotline.model.time import Seconds
 from trotline.ports.sink import Sink
 

@@ -14,13 +14,13 @@ from trotline.bridges.scrapy.pools import POOL
 from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN
 from trotline.config import backends
 from trotline.errors import FrontierError, FrontierGone
+from trotline.frontier.gate_batch import Numbered
 from trotline.frontier.outage_log import OutageLog
-from trotline.frontier.put_each import put_each, refusal
+from trotline.frontier.put_one_by_one import put_each, refusal
 from trotline.frontier.reconnect import until_reachable
-from trotline.frontier.sift import Numbered
 from trotline.model.inbox import InboxBatch
 from trotline.model.lease import Admission
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.frontier import Frontier
@@ -28,7 +28,7 @@ from trotline.ports.inbox import Inbox
 from trotline.rules import redaction
 from trotline.rules.counted_reasons import count
 from trotline.rules.scrapy_meta import is_control
-from trotline.rules.task_fields import said
+from trotline.rules.task_checks import said
 
 log = logging.getLogger("trotline.scrapy")
 

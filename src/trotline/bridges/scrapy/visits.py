@@ -15,7 +15,7 @@ from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy_pool import MemberResult
-from trotline.model.row import whole
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind

@@ -4,7 +4,7 @@ import random
 
 from trotline.model.lease import Admission, Reject, Settled, Settlement
 from trotline.model.outcome import Done, Retry, Snooze
-from trotline.rules.task_fields import LONGEST_NAME
+from trotline.rules.task_checks import LONGEST_NAME
 from trotline.testing.frontier_contract.bench import SHOP, Bench, end, finish, lease_all, lease_one, live_on, task, urls
 from trotline.testing.frontier_contract.chain_bench import counts, run_all, step, steps, url_of
 

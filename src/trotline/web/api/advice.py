@@ -4,16 +4,16 @@ import asyncio
 
 import msgspec
 
-from trotline.coordinator.outlook import living, outage_text
+from trotline.coordinator.job_eta import living, outage_text
 from trotline.model.job import Job
 from trotline.rules.advice import Advice, Scale, advise, scale
 from trotline.rules.advice_limits import NOTHING, UNKNOWN
 from trotline.web.api.types import JobPath, Name
 from trotline.web.errors import Refused
+from trotline.web.job_snapshots import Snapshot
 from trotline.web.jobs_index import Place
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
-from trotline.web.snapshots import Snapshot
 
 
 class AdviceAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from trotline.rules.alert_texts import title, unchecked
 from trotline.web.api.types import JobPath
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
-from trotline.web.site import Site
+from trotline.web.server_state import Site
 
 MOST_JOBS = 100
 """Those under way, then the newest."""

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Meta
 
 from trotline.commands.find_jobs import Target
-from trotline.commands.forget_jobs import forget as forget_targets
-from trotline.commands.forget_jobs import forget_id
+from trotline.commands.job_control import Verb, steer
+from trotline.commands.jobs_forget import forget as forget_targets
+from trotline.commands.jobs_forget import forget_id
 from trotline.commands.start import StartPlan, make_job
-from trotline.commands.steer import Verb, steer
 from trotline.web.api.types import JobPath, Name
 from trotline.web.jobs_index import WITHIN
 from trotline.web.openapi import PREFIX

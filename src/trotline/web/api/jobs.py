@@ -9,7 +9,7 @@ from trotline.web.api.types import JobPath, Limit, Name
 from trotline.web.job_views import JobView
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
-from trotline.web.site import Site
+from trotline.web.server_state import Site
 
 
 class JobsQuery(msgspec.Struct, frozen=True):

@@ -7,11 +7,11 @@ import msgspec
 from trotline.model.job import InFlight, WorkerInfo
 from trotline.model.time import Seconds, iso
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules.crew_log import Departure
+from trotline.rules.author_warnings import warnings
 from trotline.rules.job_figures import Figures, signatures
 from trotline.rules.limit_cuts import cuts
-from trotline.rules.series import RESOLUTIONS, Point
-from trotline.rules.warnings import warnings
+from trotline.rules.time_series import RESOLUTIONS, Point
+from trotline.rules.worker_exit_log import Departure
 from trotline.web.api.types import JobPath, Limit
 from trotline.web.errors import Refused
 from trotline.web.job_views import JobView

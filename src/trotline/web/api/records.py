@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from trotline.commands.export import Wanted
 from trotline.config import backends
+from trotline.config.backend_urls import public, shown
 from trotline.config.settings import file_name
-from trotline.config.urls import public, shown
 from trotline.model.job import Job
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.time import Seconds, iso
 from trotline.web.api.types import JobPath, Limit, Name
 from trotline.web.downloads import MEDIA, MOST_ROWS

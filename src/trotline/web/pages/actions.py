@@ -6,11 +6,11 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from trotline.commands.steer import Verb
+from trotline.commands.job_control import Verb
 from trotline.web.api import control, lanes
 from trotline.web.api.types import JobPath
+from trotline.web.pages.formatting import part
 from trotline.web.pages.render import redirect
-from trotline.web.pages.text import part
 from trotline.web.route_table import FORM, HTML, Call, Handler, Role, Route
 
 

@@ -5,7 +5,7 @@ from aiohttp import web
 from trotline.model.alert import AlertState
 from trotline.web.api import alerts as api
 from trotline.web.openapi import PREFIX
-from trotline.web.pages.frame import PageQuery
+from trotline.web.pages.page_frame import PageQuery
 from trotline.web.route_table import HTML, Call, Role, Route
 
 _PAGES = {

@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 import msgspec
 
 from trotline.model.time import Moment, Seconds
-from trotline.web.pages import text
+from trotline.web.pages import formatting
 
 WIDTH = 1000
 HEIGHT = 160
@@ -60,7 +60,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     def data(self) -> str:
         """For the module that shows values under the pointer."""
         lines = [[None if value is None else round(value, 3) for value in line.values] for line in self.lines]
-        clocks = [text.clock(at) for at in self.times]
+        clocks = [formatting.clock(at) for at in self.times]
         return msgspec.json.encode({"x": self.places, "at": clocks, "lines": lines}).decode()
 
 
@@ -203,4 +203,4 @@ def _times(start: Moment, end: Moment, number: int = 5) -> tuple[str, ...]:
 def _rows(times: Sequence[int], given: Sequence[Given]) -> Iterable[tuple[str, ...]]:
     step = max(1, len(times) // _ROWS)
     for place in range(len(times) - 1, -1, -step):
-        yield (text.moment(times[place]), *(text.rate(line.values[place]) for line in given))
+        yield (formatting.moment(times[place]), *(formatting.rate(line.values[place]) for line in given))

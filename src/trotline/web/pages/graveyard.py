@@ -13,9 +13,9 @@ from trotline.model.proxy_pool import NO_PROXY, is_account_pool
 from trotline.ports.console import Console
 from trotline.web.api import graveyard as api
 from trotline.web.api.types import JobPath, Name
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages.formatting import part
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.pages.render import redirect
-from trotline.web.pages.text import part
 from trotline.web.route_table import FORM, HTML, Call, Role, Route
 
 BATCH = 500

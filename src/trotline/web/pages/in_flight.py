@@ -11,8 +11,8 @@ from trotline.commands.proxies_list import MemberNames
 from trotline.model.proxy_pool import pool_of
 from trotline.web.api import progress as api
 from trotline.web.api.types import Limit, Name
-from trotline.web.pages import text
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages import formatting
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.pages.pools import book_of
 from trotline.web.route_table import Call
 
@@ -50,7 +50,7 @@ async def page(call: Call) -> web.Response:
 def _phase(row: api.InFlightRow) -> str:
     """A lease may come some moments before its start: the pace of its lane or proxy."""
     if row.leased_at is None or row.starts_at is None or row.for_seconds is None:
-        return text.UNKNOWN
+        return formatting.UNKNOWN
     early = (datetime.fromisoformat(row.starts_at) - datetime.fromisoformat(row.leased_at)).total_seconds()
     return "waits for its start" if row.for_seconds < early else "visiting"
 

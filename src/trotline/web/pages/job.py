@@ -7,23 +7,23 @@ import msgspec
 from aiohttp import web
 
 from trotline.commands.dead_reasons import Burial, burials
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.job_eta import outage_text
 from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
 from trotline.rules.advice import advise
+from trotline.rules.author_warnings import warnings
+from trotline.rules.failure_trend import SignatureTrend
 from trotline.rules.field_coverage import FELL, LEAST_RECORDS, coverage
 from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
-from trotline.rules.series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
-from trotline.rules.signature_trend import SignatureTrend
-from trotline.rules.warnings import warnings
+from trotline.rules.time_series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
 from trotline.web.api.alerts import view as alert_view
-from trotline.web.pages import charts, text
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages import charts, formatting
+from trotline.web.pages.job_headline import sentence
 from trotline.web.pages.overview import state_parts, unchecked_alerts
-from trotline.web.pages.sentences import sentence
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.route_table import Call
 
 _SIGNATURES = 12
@@ -83,8 +83,8 @@ async def page(call: Call) -> web.Response:
         progress=progress,
         took=_took(progress),
         rate=rate,
-        eta=text.eta(view.eta),
-        deadline=text.deadline(view.deadline_in),
+        eta=formatting.eta(view.eta),
+        deadline=formatting.deadline(view.deadline_in),
         eta_why=(view.eta.unknown if view.eta is not None else "") or "an estimate",
         sentence=sentence(snapshot, rate),
         bar=charts.bar(state_parts(view)),
@@ -210,7 +210,7 @@ def _speed(points: list[Point], window: Window) -> charts.Chart | None:
         charts.Given("blocked", "warn", [each.blocked for each in found]),
     )
     highest = max(each.ended for each in found)
-    said = f"{text.rate(last.ended)} pages/s at the end of the window, at most {text.rate(highest)}/s."
+    said = f"{formatting.rate(last.ended)} pages/s at the end of the window, at most {formatting.rate(highest)}/s."
     times = [each.at for each in found]
     return charts.chart("speed", "Pages per second", "/s", times, given, step=_step(points, window), sentence=said)
 
@@ -221,7 +221,9 @@ def _totals(points: list[Point], window: Window, progress: Progress) -> charts.C
         charts.Given("ended", "done", [float(each.ended) for each in points]),
     )
     left = progress.waiting + progress.leased
-    said = f"{text.counted(left, 'task')} between the lines; where they meet, the job ends." if left else "All done."
+    said = (
+        f"{formatting.counted(left, 'task')} between the lines; where they meet, the job ends." if left else "All done."
+    )
     times = [each.at for each in points]
     return charts.chart(
         "totals", "Admitted and ended", "tasks", times, given, step=_step(points, window), sentence=said

@@ -9,7 +9,7 @@ from trotline.rules.lane_survey import LaneSurvey
 from trotline.web.api import lanes as api
 from trotline.web.api.types import Name
 from trotline.web.pages import charts
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.route_table import Call
 
 _STATES = {"running": "done", "resting": "warn", "paused": "waiting", "draining": "leased"}

@@ -3,11 +3,11 @@
 import msgspec
 from aiohttp import web
 
-from trotline.web.access import COOKIE
+from trotline.web.authentication import COOKIE
 from trotline.web.errors import Refused
+from trotline.web.login_sessions import LIFE
 from trotline.web.pages.render import redirect
 from trotline.web.route_table import FORM, HTML, Call, Role, Route
-from trotline.web.sessions import LIFE
 from trotline.web.static_files import FOREVER
 
 

@@ -6,19 +6,19 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from trotline.coordinator.outlook import outage_text
+from trotline.coordinator.job_eta import outage_text
 from trotline.model.job import Job
 from trotline.rules.advice import advise
 from trotline.rules.alert_texts import unchecked
-from trotline.rules.series import rates, thinned
+from trotline.rules.time_series import rates, thinned
 from trotline.web.api.types import Limit, Name
 from trotline.web.job_views import JobView
 from trotline.web.jobs_index import Place
 from trotline.web.openapi import PREFIX
-from trotline.web.pages import charts, text
-from trotline.web.pages.frame import PageQuery, said
+from trotline.web.pages import charts, formatting
+from trotline.web.pages.page_frame import PageQuery, said
 from trotline.web.route_table import HTML, Call, Role, Route
-from trotline.web.site import Site
+from trotline.web.server_state import Site
 
 _SPARK = 40
 """Points of a small chart."""
@@ -84,9 +84,9 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         view=view,
         bar=charts.bar(state_parts(view)),
         spark=charts.spark([each.ended for each in rates(recent)]),
-        eta=text.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
+        eta=formatting.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
         eta_bar=_eta_bar(view),
-        deadline=text.deadline(view.deadline_in),
+        deadline=formatting.deadline(view.deadline_in),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
         unchecked=await unchecked_alerts(site, job),
         firing=len((await site.figures.alerts(job.id)).firing),
@@ -145,9 +145,9 @@ def _sentence(lines: list[Line], jobs: int) -> str:
     held = [line for line in running if line.view.held_back]
     lonely = [line.view.job for line in lines if line.view.state == "unfinished" and not line.view.workers]
     said = [
-        f"{len(running)} of {text.counted(jobs, 'job')} running"
+        f"{len(running)} of {formatting.counted(jobs, 'job')} running"
         if running
-        else f"{text.counted(jobs, 'job')}, none running"
+        else f"{formatting.counted(jobs, 'job')}, none running"
     ]
     said += [f"{line.view.job}: {line.advice}" for line in running if line.advice and not line.view.held_back][:2]
     said += [f"{line.view.job} is held back: {line.view.held_back}" for line in held[:2]]

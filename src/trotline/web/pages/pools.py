@@ -17,10 +17,10 @@ from trotline.ports.proxy_pools import ProxyPools
 from trotline.rules.pool_tallies import PoolUse, uses
 from trotline.rules.proxy_bench import GIGABYTE, Prices
 from trotline.web.api.types import JobPath, Name
-from trotline.web.pages import text
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages import formatting
+from trotline.web.pages.formatting import part
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.pages.render import redirect
-from trotline.web.pages.text import part
 from trotline.web.route_table import FORM, HTML, Call, Role, Route
 
 MOST = 40
@@ -89,7 +89,7 @@ class Cost(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """A small cost is not none."""
         if self.value is None:
-            return text.UNKNOWN
+            return formatting.UNKNOWN
         return f"{self.value:,.2f}" if self.value >= 0.01 or not self.value else f"{self.value:.2g}"
 
 

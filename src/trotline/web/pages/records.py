@@ -10,17 +10,17 @@ from msgspec import Meta
 
 from trotline.commands.export import kinds
 from trotline.config import backends
-from trotline.config.urls import shown
+from trotline.config.backend_urls import shown
 from trotline.errors import SettingsError
-from trotline.model.row import Row, RowPage
+from trotline.model.record_row import Row, RowPage
 from trotline.rules import redaction
 from trotline.rules.field_coverage import is_empty
 from trotline.web.api.records import sink_of
 from trotline.web.api.types import Name
 from trotline.web.errors import Refused
 from trotline.web.jobs_index import WITHIN
-from trotline.web.pages import text
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages import formatting
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.route_table import Call
 
 _ROWS = 50
@@ -113,7 +113,7 @@ def _shown(row: Row, fields: dict[str, Any], columns: list[str]) -> Shown:
         kind=row.kind,
         key=row.key,
         url=redaction.url(row.url),
-        seen=text.moment(row.seen_at),
+        seen=formatting.moment(row.seen_at),
         cells=[_cell(fields.get(name)) for name in columns],
         data=json.dumps(fields, ensure_ascii=False, indent=2),
     )

@@ -9,9 +9,9 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trotline.web.errors import Refused, problem
-from trotline.web.pages import text
+from trotline.web.login_sessions import Who
+from trotline.web.pages import formatting
 from trotline.web.route_table import HTML, Role
-from trotline.web.sessions import Who
 from trotline.web.static_files import StaticFiles
 
 _FRAME: dict[str, Any] = {"here": "", "job": None, "job_id": "", "stream": "", "said": ""}
@@ -34,7 +34,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"static": _static_files().url, "version": version("trotline")}
-    made.filters |= text.FILTERS
+    made.filters |= formatting.FILTERS
     return made
 
 

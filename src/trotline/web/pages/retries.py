@@ -9,7 +9,7 @@ from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.retry_tallies import by_route
 from trotline.web.api import progress as api
 from trotline.web.pages import charts
-from trotline.web.pages.frame import framed, job_page
+from trotline.web.pages.page_frame import framed, job_page
 from trotline.web.route_table import Call
 
 _REASONS = 50

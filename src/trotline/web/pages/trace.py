@@ -8,8 +8,8 @@ from trotline.rules.limit_cuts import cut_by, cut_page
 from trotline.rules.url_history import Facts, Fate, Story, story_of
 from trotline.web.api import trace as api
 from trotline.web.api.types import Url
-from trotline.web.pages import text
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages import formatting
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.route_table import Call
 
 _STATES = {
@@ -55,7 +55,10 @@ def _said(facts: Facts, story: Story, job: Job) -> str:
     own = job.rules.own_limits
     match story.fate:
         case Fate.READ if story.last is not None:
-            records, links = text.counted(story.last.records, "record"), text.counted(story.last.children, "new link")
+            records, links = (
+                formatting.counted(story.last.records, "record"),
+                formatting.counted(story.last.children, "new link"),
+            )
             return f"Read: {records}, {links}."
         case Fate.DROPPED:
             return f"Visited, but not read: {story.why}."
@@ -67,7 +70,7 @@ def _said(facts: Facts, story: Story, job: Job) -> str:
         case Fate.WAITING:
             return f"Waits for its turn{_rest(facts)}."
         case Fate.DELAYED if there is not None:
-            return f"Waits: due in {text.length(there.due_in)}."
+            return f"Waits: due in {formatting.length(there.due_in)}."
         case Fate.LEASED:
             return f"Being visited now{f' by {there.worker}' if there is not None and there.worker else ''}."
         case Fate.REFUSED:
@@ -86,8 +89,8 @@ def _rest(facts: Facts) -> str:
     if view is None:
         return ""
     if view.rests_for > 0:
-        return f"; its lane rests for {text.length(view.rests_for)}: {view.why}"
-    return f"; {text.count(view.waiting)} wait in its lane"
+        return f"; its lane rests for {formatting.length(view.rests_for)}: {view.why}"
+    return f"; {formatting.count(view.waiting)} wait in its lane"
 
 
 ROUTES = (job_page("/trace", "What became of a URL.", page, TraceQuery),)

@@ -10,7 +10,7 @@ from trotline.model.job import WorkerView
 from trotline.model.time import Seconds
 from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.web.api.types import Name
-from trotline.web.pages.frame import PageQuery, framed, job_page
+from trotline.web.pages.page_frame import PageQuery, framed, job_page
 from trotline.web.route_table import Call
 
 MANY = 50

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from trotline.model.job import Job
-from trotline.model.row import Row, RowPage
+from trotline.model.record_row import Row, RowPage
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
 from trotline.ports.jobs import Jobs

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from trotline.model.record import Record
-from trotline.model.row import Row
+from trotline.model.record_row import Row
 from trotline.model.row_counts import Stored
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow

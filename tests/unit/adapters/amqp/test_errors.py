@@ -2,7 +2,7 @@
 
 from aiormq.exceptions import AMQPConnectionError, InvalidFrameError, ProtocolSyntaxError
 
-from trotline.adapters.amqp.address import address_of
+from trotline.adapters.amqp.broker_url import address_of
 from trotline.adapters.amqp.errors import explained
 from trotline.errors import FrontierUnreachable
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trotline.adapters.files.export import to_csv
 from trotline.adapters.files.table_cells import MOST_COLUMNS, OVERFLOW, Columns, cell, formula_safe
-from trotline.model.row import Row, json_text
+from trotline.model.record_row import Row, json_text
 
 DANGEROUS = [
     "=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "'=1", '"=1', "\u00a0=1", "\ufeff=1", "\u200b=1",

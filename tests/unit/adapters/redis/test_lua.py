@@ -18,8 +18,8 @@ from tests.unit.adapters.redis.lua_text import (
     most_locals,
     names_in,
 )
-from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.lua_constants import CONSTANTS
+from trotline.adapters.redis.lua_layouts import Books
 from trotline.adapters.redis.script_assembly import assembled
 from trotline.adapters.redis.scripts import helper_text, helpers_of, script
 from trotline.model import pace as pace_model
@@ -102,7 +102,7 @@ def test_a_number_without_a_name_is_a_plain_one(path: Path) -> None:
 def test_a_place_in_an_array_has_a_name(path: Path) -> None:
     places = re.findall(r"(?<!ARGV)\[(?:\w+ [+-] )?(\d+)\]", code_of(path.read_text()))
 
-    assert {int(place) for place in places} <= {0, 1, 2}, "name the values of the array in layouts.py"
+    assert {int(place) for place in places} <= {0, 1, 2}, "name the values of the array in lua_layouts.py"
 
 
 @files
@@ -193,7 +193,7 @@ def test_a_constant_is_put_in_with_the_value_that_python_has() -> None:
 
 
 def test_the_books_have_the_same_order_in_lua_and_in_python() -> None:
-    text = helper_text("job_books")
+    text = helper_text("job_counters")
     [read] = re.findall(r"^local (waiting.*?) =\s+unpack_\(BOOKS_FORM", text, re.MULTILINE | re.DOTALL)
     [kept] = re.findall(r"^book = \{(.*?)\}$", text, re.MULTILINE | re.DOTALL)
     [written] = re.findall(r" pack_\(BOOKS_FORM, (.*?)\)\)", text, re.DOTALL)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from trotline.adapters.sqs.address import Address
 from trotline.adapters.sqs.api import Api
+from trotline.adapters.sqs.broker_url import Address
 from trotline.errors import FrontierError
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from trotline.adapters.sqs.address import Address
 from trotline.adapters.sqs.broker import SqsBroker
+from trotline.adapters.sqs.broker_url import Address
 from trotline.adapters.sqs.queues import job_prefix
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneRules

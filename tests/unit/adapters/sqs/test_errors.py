@@ -3,7 +3,7 @@
 import pytest
 from botocore import exceptions
 
-from trotline.adapters.sqs.address import Address
+from trotline.adapters.sqs.broker_url import Address
 from trotline.adapters.sqs.errors import QueueGone, explained
 from trotline.errors import FrontierError, FrontierUnreachable
 

@@ -12,7 +12,7 @@ from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.model.job import Job, LaneRules, LaneView
 from trotline.ports.backend import OpenJob
-from trotline.web import jobs_index, snapshots
+from trotline.web import job_snapshots, jobs_index
 
 LOOKS = 12
 
@@ -49,8 +49,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[CountedConsole]:
 
     monkeypatch.setattr(jobs_index.backends, "open_frontier", open_frontier)
     # Each look reads anew, and observes.
-    monkeypatch.setattr(snapshots, "FRESH", 0.0)
-    monkeypatch.setattr(snapshots, "OBSERVE_EVERY", 0.0)
+    monkeypatch.setattr(job_snapshots, "FRESH", 0.0)
+    monkeypatch.setattr(job_snapshots, "OBSERVE_EVERY", 0.0)
     return consoles
 
 

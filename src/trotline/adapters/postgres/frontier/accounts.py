@@ -9,8 +9,8 @@ from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds
 
 if TYPE_CHECKING:
+    from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
     from trotline.adapters.postgres.frontier.lane_row import LaneRow
-    from trotline.adapters.postgres.frontier.transaction import Turn
 
 YIELD: Seconds = 0.3
 """A lane that returns an account for which others wait does not take it again before. Without this the worker that
@@ -33,22 +33,22 @@ own time (`load_pool_rings.ACCOUNT_POLL`)."""
 _HELD = "SELECT 1 FROM held WHERE token = $1 AND job = $2 AND worker = $3 AND member = $4"
 
 
-async def write_rings(turn: "Turn") -> None:
+async def write_rings(tx: "JobTransaction") -> None:
     """The rings of the transaction are written with its other changes; lanes of all jobs that wait for a member that
     came back are tried again. Before lanes are written: those of the transaction are changed here."""
-    lanes = {lane.pace_id: lane for lane in turn.lanes}
+    lanes = {lane.pace_id: lane for lane in tx.lanes}
     freed = []
     # Other jobs may wait for their members.
-    turn.try_again([lanes[ring.pace_id] for ring in turn.rings.all() if ring.returned and _shared(lanes[ring.pace_id])])
-    for ring in turn.rings.all():
+    tx.try_again([lanes[ring.pace_id] for ring in tx.rings.all() if ring.returned and _shared(lanes[ring.pace_id])])
+    for ring in tx.rings.all():
         ring.returned = False
         freed += [(ring.pool, member, ring.pace_id) for member in ring.freed]
         ring.freed.clear()
-    others = await _waiting_for(turn, freed) if freed else set()
-    turn.more += await turn.rings.changes()
+    others = await _waiting_for(tx, freed) if freed else set()
+    tx.more += await tx.rings.changes()
     if others:
         # After the locks of members: the transactions of these lanes take theirs in the same order.
-        await turn.db.execute(_WAKE, sorted(others), turn.now)
+        await tx.db.execute(_WAKE, sorted(others), tx.now)
 
 
 def _shared(lane: "LaneRow") -> bool:
@@ -56,10 +56,10 @@ def _shared(lane: "LaneRow") -> bool:
     return len(lane.pace.claims) > 1 or lane.name != lane.queue_name
 
 
-async def _waiting_for(turn: "Turn", freed: list[tuple[str, int, int]]) -> set[int]:
+async def _waiting_for(tx: "JobTransaction", freed: list[tuple[str, int, int]]) -> set[int]:
     """The lanes of other transactions that wait for these accounts (pool, member, and the lane that returns it)."""
-    rows = await turn.db.fetch(_WAITING, sorted({pool for pool, _, _ in freed}), turn.now)
-    own = {lane.id: lane for lane in turn.lanes}
+    rows = await tx.db.fetch(_WAITING, sorted({pool for pool, _, _ in freed}), tx.now)
+    own = {lane.id: lane for lane in tx.lanes}
     others: set[int] = set()
     for pool, member, pace_id in freed:
         waiting = [row for row in rows if row[2] == pool and row[3] in (0, member)]
@@ -69,8 +69,8 @@ async def _waiting_for(turn: "Turn", freed: list[tuple[str, int, int]]) -> set[i
             else:
                 others.add(lane_id)
         if any(row[1] != pace_id for row in waiting):
-            turn.rings.yields(pool, member, pace_id, turn.now + YIELD)
-        turn.woke = turn.woke or bool(waiting)
+            tx.rings.yields(pool, member, pace_id, tx.now + YIELD)
+        tx.woke = tx.woke or bool(waiting)
     return others
 
 

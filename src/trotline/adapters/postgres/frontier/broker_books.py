@@ -11,20 +11,20 @@ from functools import partial
 
 import msgspec
 
-from trotline.adapters.postgres.frontier import shelving
+from trotline.adapters.postgres.frontier import shelve_tasks
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.job_store import JobStore
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.put_tasks import row_of
 from trotline.adapters.postgres.frontier.schema import ID_BITS
-from trotline.adapters.postgres.frontier.shelving import OnShelf, ShelfChange
-from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.shelve_tasks import OnShelf, ShelfChange
 from trotline.adapters.postgres.pool import Connection
 from trotline.model import task_json
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Seconds
 from trotline.ports.broker_books import CLAIM, Parcel, ShelfView, Shelves, Unshelved
 from trotline.rules import route_queues
-from trotline.rules.shelves import LANE_SHARE, PARCEL_TASKS, band_limit, order, overflow_of
+from trotline.rules.broker_shelves import LANE_SHARE, PARCEL_TASKS, band_limit, order, overflow_of
 
 _AT_ONCE = 1000
 """Tasks of one transaction that moves parcels."""
@@ -155,7 +155,7 @@ class PostgresBooks:
             except (Undecodable, msgspec.MsgspecError):
                 # Changed by another program. It stays unpublished, and is counted as waiting.
                 continue
-            found.append(Parcel(shelving.parcel_id(number, chance), shelf, tasks))
+            found.append(Parcel(shelve_tasks.parcel_id(number, chance), shelf, tasks))
         return found
 
     async def unshelve(self, parcels: Sequence[Parcel]) -> list[Unshelved]:
@@ -180,14 +180,14 @@ class PostgresBooks:
         return None if given is None else given()
 
 
-async def _confirm(turn: Turn, ids: Sequence[int]) -> None:
-    rows = await turn.db.fetch(_PUBLISHED.format(job=turn.job), sorted(ids))
+async def _confirm(tx: JobTransaction, ids: Sequence[int]) -> None:
+    rows = await tx.db.fetch(_PUBLISHED.format(job=tx.job), sorted(ids))
     if rows:
-        turn.more.append(shelving.write_shelves(turn, [(shelf, ShelfChange(parcels=count)) for shelf, count in rows]))
-        turn.woke = True
+        tx.more.append(shelve_tasks.write_shelves(tx, [(shelf, ShelfChange(parcels=count)) for shelf, count in rows]))
+        tx.woke = True
 
 
-async def _move(turn: Turn, parcels: Sequence[Parcel]) -> list[Unshelved]:
+async def _move(tx: JobTransaction, parcels: Sequence[Parcel]) -> list[Unshelved]:
     given: dict[int, tuple[int, Parcel]] = {}
     for parcel in parcels:
         if (numbers := _numbers(parcel.id)) is not None:
@@ -195,40 +195,40 @@ async def _move(turn: Turn, parcels: Sequence[Parcel]) -> list[Unshelved]:
     if not given:
         return [Unshelved.KNOWN] * len(parcels)
     ids = sorted(given)
-    rows = await turn.db.fetch(
-        _TAKE.format(job=turn.job), ids, [given[one][0] for one in ids], [len(given[one][1].tasks) for one in ids]
+    rows = await tx.db.fetch(
+        _TAKE.format(job=tx.job), ids, [given[one][0] for one in ids], [len(given[one][1].tasks) for one in ids]
     )
     found = {id(given[row[0]][1]): Unshelved.MOVED if row[2] else Unshelved.DAMAGED for row in rows}
     moved = [row for row in rows if row[2]]
     if moved:
         order_of = {id(parcel): place for place, parcel in enumerate(parcels)}
         moved.sort(key=lambda row: order_of[id(given[row[0]][1])])
-        await _queue(turn, [(row[1], given[row[0]][1]) for row in moved], moved[0][4])
+        await _queue(tx, [(row[1], given[row[0]][1]) for row in moved], moved[0][4])
         changes = [(row[1], ShelfChange(-(not row[3]), -len(given[row[0]][1].tasks))) for row in moved]
-        turn.more += [
-            (f"DELETE FROM parcel_{turn.job} WHERE id = ANY(%s::bigint[])", [sorted(row[0] for row in moved)]),
-            shelving.write_shelves(turn, changes),
+        tx.more += [
+            (f"DELETE FROM parcel_{tx.job} WHERE id = ANY(%s::bigint[])", [sorted(row[0] for row in moved)]),
+            shelve_tasks.write_shelves(tx, changes),
         ]
     return [found.get(id(parcel), Unshelved.KNOWN) for parcel in parcels]
 
 
-async def _queue(turn: Turn, parcels: Sequence[tuple[str, Parcel]], base: int) -> None:
+async def _queue(tx: JobTransaction, parcels: Sequence[tuple[str, Parcel]], base: int) -> None:
     """The tasks of these parcels wait in the queues; `base`: begins their numbers."""
-    await turn.lock_for(task for _, parcel in parcels for task in parcel.tasks)
-    counts = await shelving.on_shelves(turn, {turn.lane_of(task).id for _, parcel in parcels for task in parcel.tasks})
+    await tx.lock_for(task for _, parcel in parcels for task in parcel.tasks)
+    counts = await shelve_tasks.on_shelves(tx, {tx.lane_of(task).id for _, parcel in parcels for task in parcel.tasks})
     number = base << ID_BITS
     for shelf, parcel in parcels:
         overflows = overflow_of(shelf) is not None
         for task in parcel.tasks:
-            row = row_of(turn, task, number)
+            row = row_of(tx, task, number)
             number += 1
-            turn.queue(row)
+            tx.queue(row)
             # It is counted as waiting already.
-            turn.lane(row.lane).later -= 1
-            turn.waiting -= 1
+            tx.lane(row.lane).later -= 1
+            tx.waiting -= 1
             main, over = counts.get(row.lane, OnShelf())
             counts[row.lane] = OnShelf(main - (not overflows), over - overflows)
-    turn.more += shelving.write_lanes(turn, counts)
+    tx.more += shelve_tasks.write_lanes(tx, counts)
 
 
 def _numbers(text: str) -> tuple[int, int] | None:

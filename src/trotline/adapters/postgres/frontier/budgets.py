@@ -3,7 +3,7 @@
 import msgspec
 
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import BYTES, Budget
 
@@ -12,9 +12,9 @@ _decode = msgspec.json.Decoder(Budget).decode
 _NONE = Budget()
 
 
-async def write(turn: Turn, budget: Budget) -> None:
+async def write(tx: JobTransaction, budget: Budget) -> None:
     packed = None if budget == _NONE else _encode(budget)
-    await turn.db.execute("UPDATE job SET budget = $2 WHERE id = $1", turn.job, packed)
+    await tx.db.execute("UPDATE job SET budget = $2 WHERE id = $1", tx.job, packed)
 
 
 async def read(db: Connection, job: int) -> Budget:
@@ -33,19 +33,19 @@ async def spent(db: Connection, job: int) -> str:
     return budget.spent(ended, await _size(db, job))
 
 
-async def left(turn: Turn, limit: int) -> int:
+async def left(tx: JobTransaction, limit: int) -> int:
     """The number of leases that the budget allows, at most `limit`. One lease call at a time: what another one leases
     at the same moment must be counted."""
-    lock = turn.store.database.lock_class("budget")
-    await turn.db.execute("SELECT pg_advisory_xact_lock($1::integer, $2::integer)", lock, turn.job)
-    budget = await read(turn.db, turn.job)
+    lock = tx.store.database.lock_class("budget")
+    await tx.db.execute("SELECT pg_advisory_xact_lock($1::integer, $2::integer)", lock, tx.job)
+    budget = await read(tx.db, tx.job)
     if budget == _NONE:
         return limit
-    if budget.size is not None and await _size(turn.db, turn.job) >= budget.size:
+    if budget.size is not None and await _size(tx.db, tx.job) >= budget.size:
         return 0
     if budget.pages is None:
         return limit
-    ended, leased = await _used(turn.db, turn.job)
+    ended, leased = await _used(tx.db, tx.job)
     return min(limit, max(0, budget.pages - ended - leased))
 
 

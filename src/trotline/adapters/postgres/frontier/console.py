@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.adapters.postgres.frontier import finish, job_control, notes, progress, trace_task
-from trotline.adapters.postgres.frontier.graves import Graveyard
+from trotline.adapters.postgres.frontier import finish_job, job_control, notes, progress, trace_task
+from trotline.adapters.postgres.frontier.graveyard import Graveyard
 from trotline.adapters.postgres.frontier.in_flight import in_flight
 from trotline.adapters.postgres.frontier.job_store import JobStore
 from trotline.adapters.postgres.frontier.lane_views import LaneViews
@@ -21,8 +21,8 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import note_limits, pool_moves
-from trotline.rules.shelves import books_only
+from trotline.rules import note_limits, revive_with_other_pool
+from trotline.rules.broker_shelves import books_only
 from trotline.rules.unreadable_jobs import way_out
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class PostgresConsole:
         found = await self._progress()
         if found.sealed and found.finished_at is None and not found.waiting + found.leased:
             # No worker has asked since the last task ended: the operator does.
-            await finish.close_if_finished(self._store)
+            await finish_job.close_if_finished(self._store)
             found = await self._progress()
         if self._store.shelves and found.finished_at is None:
             return msgspec.structs.replace(found, missing=books_only(self._store.database.place))
@@ -75,19 +75,19 @@ class PostgresConsole:
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
-            return await self._store.change(lambda turn: job_control.cancel_lane(turn, lane))
+            return await self._store.change(lambda tx: job_control.cancel_lane(tx, lane))
         wanted = job_control.STATES.index(state)
-        await self._store.change(lambda turn: job_control.want(turn, lane, wanted))
+        await self._store.change(lambda tx: job_control.want(tx, lane, wanted))
         return 0
 
     async def set_budget(self, budget: Budget) -> None:
-        await self._store.change(lambda turn: job_control.set_budget(turn, budget), shared=False)
+        await self._store.change(lambda tx: job_control.set_budget(tx, budget), shared=False)
 
     async def set_high_water(self, waiting: int) -> None:
         """Nothing to do: what waits is on disk."""
 
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
-        await self._store.change(lambda turn: job_control.set_pace(turn, lane, pace))
+        await self._store.change(lambda tx: job_control.set_pace(tx, lane, pace))
 
     async def lane_pace(self, lane: str) -> LanePace | None:
         return await self._look(lambda db, now: job_control.lane_pace(db, lane, now))
@@ -112,12 +112,12 @@ class PostgresConsole:
 
     async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
         if pool is not None:
-            pool_moves.check(pool)
+            revive_with_other_pool.check(pool)
         # In portions. What dies again meanwhile is not revived again.
         before, risen = await self._look(lambda _, now: _itself(now)), 0
-        while count := await self._store.change(lambda turn: revive(turn, ids, why, pool, before)):
+        while count := await self._store.change(lambda tx: revive(tx, ids, why, pool, before)):
             risen += count
-        while count := await self._store.change(lambda turn: revisit_rejects(turn, ids, why, before)):
+        while count := await self._store.change(lambda tx: revisit_rejects(tx, ids, why, before)):
             risen += count
         return risen
 

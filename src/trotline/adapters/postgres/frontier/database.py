@@ -15,7 +15,7 @@ import asyncpg
 
 from trotline.adapters.postgres.frontier import schema
 from trotline.adapters.postgres.frontier.errors import plain_errors
-from trotline.adapters.postgres.frontier.session import Session
+from trotline.adapters.postgres.frontier.storable_text import Session
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import FrontierError, FrontierTooNew, TrotlineError

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.job_store import JobStore
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.schema import CANCELLED, MOST_AT_ONCE, drop_tables_of_job
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Job, LaneRules
 from trotline.model.time import Moment
@@ -77,16 +77,16 @@ async def _return_leases(database: Database, number: int, name: str) -> None:
     settle: requests may be under way."""
     store = JobStore(database, Job(id=name, spider="", started_at=0.0, rules=LaneRules()), number=number)
 
-    async def give_back(turn: Turn) -> int:
-        rows = await turn.db.fetch(
+    async def give_back(tx: JobTransaction) -> int:
+        rows = await tx.db.fetch(
             f"DELETE FROM held WHERE token = ANY(ARRAY(SELECT token FROM held WHERE job = $1 LIMIT {MOST_AT_ONCE}))"
             " RETURNING lane, member",
             number,
         )
-        await turn.lock_lanes(lane for lane, _ in rows)
+        await tx.lock_lanes(lane for lane, _ in rows)
         for lane, member in rows:
-            turn.lane(lane).running -= 1
-            await turn.member_unused(lane, member, may_send=True)
+            tx.lane(lane).running -= 1
+            await tx.member_unused(lane, member, may_send=True)
         return len(rows)
 
     while await store.change(give_back, shared=False, wake=False):

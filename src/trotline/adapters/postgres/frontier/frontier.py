@@ -8,16 +8,16 @@ import asyncpg
 
 from trotline.adapters.postgres.frontier import (
     accounts,
-    finish,
+    finish_job,
     lease_tasks,
     put_tasks,
     settle_leases,
     workers,
 )
 from trotline.adapters.postgres.frontier.job_store import JobStore
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.pick_lanes import Nothing
-from trotline.adapters.postgres.frontier.promote import promote
-from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.promote_delayed import promote
 from trotline.adapters.postgres.frontier.vacuum import Vacuum
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import WorkerInfo
@@ -79,7 +79,7 @@ class PostgresFrontier:
         answers: list[Admission] = []
         for first in range(0, len(tasks), _AT_ONCE):
             some = tasks[first : first + _AT_ONCE]
-            answers += await self.store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
+            answers += await self.store.change(lambda tx, some=some: put_tasks.admit(tx, some), timed=False)  # type: ignore[misc]
         return answers
 
     async def lease(
@@ -141,7 +141,7 @@ class PostgresFrontier:
         for first in range(0, len(settlements), _AT_ONCE):
             some = settlements[first : first + _AT_ONCE]
             answers += await self.store.change(
-                lambda turn, some=some: settle_leases.settle(turn, worker, some, self._chance),  # type: ignore[misc]
+                lambda tx, some=some: settle_leases.settle(tx, worker, some, self._chance),  # type: ignore[misc]
                 timed=False,
             )
         return answers
@@ -152,12 +152,12 @@ class PostgresFrontier:
             await workers.heartbeat(db, self.store.number, worker, await self._database.now(db), about)
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
-        count = await self.store.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
+        count = await self.store.change(lambda tx: workers.leave(tx, worker, guilty, why, detail))
         self._heartbeats.pop(worker, None)
         return count
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
-        return await self.store.change(lambda turn: workers.holds(turn, worker, tokens))
+        return await self.store.change(lambda tx: workers.holds(tx, worker, tokens))
 
     async def session_home(self, session: str, home: str = "") -> str:
         await self.store.open()
@@ -188,13 +188,13 @@ class PostgresFrontier:
             return await accounts.save_session(db, self.store.number, worker, lease, state)
 
     async def seal(self) -> None:
-        await finish.seal(self.store)
+        await finish_job.seal(self.store)
 
     async def finished(self) -> bool:
-        return await finish.finished(self.store)
+        return await finish_job.finished(self.store)
 
     async def announce_finish(self) -> bool:
-        return await finish.announce(self.store)
+        return await finish_job.announce(self.store)
 
     async def close(self) -> None:
         await self.store.wakeups.close()
@@ -224,8 +224,8 @@ class PostgresFrontier:
                 return leases, why
 
     async def _serve(self, request: lease_tasks.Request, *, ignore_due: bool) -> tuple[list[Lease], Nothing | None]:
-        async def step(turn: Turn) -> tuple[list[Lease], Nothing | None]:
-            return await lease_tasks.serve(turn, request, ignore_due=ignore_due)
+        async def step(tx: JobTransaction) -> tuple[list[Lease], Nothing | None]:
+            return await lease_tasks.serve(tx, request, ignore_due=ignore_due)
 
         # Not durable: after a crash the task just waits again. Not shared: what is leased is not ended.
         return await self.store.change(step, durable=False, shared=False, wake=False, timed=False)

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.errors import gone
-from trotline.adapters.postgres.frontier.known_lanes import KnownLanes
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
+from trotline.adapters.postgres.frontier.lane_cache import KnownLanes
 from trotline.adapters.postgres.frontier.lane_row import encode_pace
 from trotline.adapters.postgres.frontier.schema import STRIPES
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.frontier.wakeups import Wakeups
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.job import Job
@@ -78,7 +78,7 @@ class JobStore:
 
     async def change(
         self,
-        step: Callable[[Turn], Awaitable[T]],
+        step: Callable[[JobTransaction], Awaitable[T]],
         *,
         durable: bool = True,
         shared: bool = True,
@@ -92,19 +92,19 @@ class JobStore:
         """
         await self.open()
 
-        async def whole(db: Connection) -> tuple[T, Turn]:
-            turn = Turn(db, self, await self.database.now(db) if timed else 0.0)
-            result = await step(turn)
-            await turn.flush()
-            return result, turn
+        async def whole(db: Connection) -> tuple[T, JobTransaction]:
+            tx = JobTransaction(db, self, await self.database.now(db) if timed else 0.0)
+            result = await step(tx)
+            await tx.flush()
+            return result, tx
 
         first = self.database.lock_shared(self.number) if shared else ""
-        result, turn = await self.database.run(whole, durable=durable, first=first)
+        result, tx = await self.database.run(whole, durable=durable, first=first)
         if len(self.examples) < _MOST_NAMES:
-            self.examples |= turn.noted
+            self.examples |= tx.noted
         if self.made is not None:
-            self.made += turn.made
-        if wake and turn.idle:
+            self.made += tx.made
+        if wake and tx.idle:
             self.wakeups.notify(self.number)
         return result
 

@@ -14,7 +14,7 @@ from trotline.adapters.postgres.pool import Connection
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
 from trotline.model.time import Moment, Seconds
-from trotline.rules.stored_values import is_moment
+from trotline.rules.untrusted_values import is_moment
 
 _SELECT = f"""
 SELECT id, name, spider, version, rules, started_at, finished_at, announced,

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.lane_row import LaneRow
-from trotline.adapters.postgres.frontier.transaction import Turn
 
 _COLUMNS = "ctid, level, id, attempt, deaths, kills, fp, chain, body"
 _READ = f"""
@@ -74,21 +74,21 @@ class LaneQueue:
         return [row for row in rows if row.id not in self._taken]
 
 
-async def fill(turn: Turn, queues: Sequence[LaneQueue], wanted: int) -> None:
+async def fill(tx: JobTransaction, queues: Sequence[LaneQueue], wanted: int) -> None:
     """Read so many tasks of each."""
     hungry = [queue for queue in queues if queue.more]
     if not hungry:
         return
     found: dict[int, list[Waiting]] = {queue.lane.id: [] for queue in hungry}
     limits = [wanted + queue.taken for queue in hungry]
-    for row in await turn.db.fetch(_READ.format(job=turn.job), list(found), limits):
+    for row in await tx.db.fetch(_READ.format(job=tx.job), list(found), limits):
         found[row[0]].append(Waiting(*row[1:]))
     for queue, limit in zip(hungry, limits, strict=True):
         queue.read(found[queue.lane.id], limit)
 
 
-async def first_attempts(turn: Turn, queue: LaneQueue, limit: int) -> list[Waiting]:
+async def first_attempts(tx: JobTransaction, queue: LaneQueue, limit: int) -> list[Waiting]:
     """Tasks that need no retry credit, of any level."""
-    text = _FIRST_ATTEMPTS.format(job=turn.job)
-    rows = await turn.db.fetch(text, queue.lane.id, limit + queue.taken)
+    text = _FIRST_ATTEMPTS.format(job=tx.job)
+    rows = await tx.db.fetch(text, queue.lane.id, limit + queue.taken)
     return queue.without_taken([Waiting(*row) for row in rows])[:limit]

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.adapters.postgres.frontier import identity_row
+from trotline.adapters.postgres.frontier import lane_member_rows
+from trotline.adapters.postgres.frontier.combined_statement import Part, columns, composed
 from trotline.adapters.postgres.frontier.member_limits import Members
 from trotline.adapters.postgres.frontier.pool_queries import FOR_LEASE, FOR_RETURN, FREE_AT, WRITE_RINGS
 from trotline.adapters.postgres.frontier.pool_ring import ENOUGH, PoolRing, Waiting
-from trotline.adapters.postgres.frontier.statement_parts import Part, columns, composed
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
@@ -116,13 +116,13 @@ class PoolRings:
 
     def _waiting(self, pool: str, row: Sequence[Any]) -> Waiting:
         place, dealt, known = row[:3]
-        about = row[3 : 3 + identity_row.WIDTH]
-        limits = row[3 + identity_row.WIDTH :]
+        about = row[3 : 3 + lane_member_rows.WIDTH]
+        limits = row[3 + lane_member_rows.WIDTH :]
         member = None if limits[0] is None else self._members.seen((pool, about[0]), limits)
         weight = 0 if member is None else member.limits.weight
         if dealt:
             return Waiting(Identity(member=about[0], weight=weight), member, place, dealt, known)
-        return Waiting(identity_row.read(about, weight), member, place, dealt, known)
+        return Waiting(lane_member_rows.read(about, weight), member, place, dealt, known)
 
     async def _take(self, rings: Iterable[PoolRing]) -> None:
         """Lock the members with limits over all lanes; those that another transaction has are passed over."""
@@ -151,11 +151,11 @@ class PoolRings:
         for row in await self._db.fetch(FOR_RETURN, *columns(missing)):
             ring = self._opened(row[0], next(each.pool for each in missing if each.pace_id == row[0]))
             _fill(ring, row[1:4])
-            about, limits = row[4 : 4 + identity_row.WIDTH], row[4 + identity_row.WIDTH :]
+            about, limits = row[4 : 4 + lane_member_rows.WIDTH], row[4 + lane_member_rows.WIDTH :]
             if about[0] is not None:
                 known = limits[0] is not None
                 weight = self._members.seen((ring.pool, about[0]), limits).limits.weight if known else 0
-                ring.out.setdefault(about[0], identity_row.read(about, weight))
+                ring.out.setdefault(about[0], lane_member_rows.read(about, weight))
 
     async def opened(self, pace_id: int, pool: str) -> PoolRing:
         """The ring of a lane, for operators."""
@@ -217,7 +217,7 @@ class PoolRings:
         rings = self._rings.values()
         placed = [each for ring in rings for each in ring.changed.values()]
         dropped = [(ring.pace_id, member) for ring in rings for member in ring.dropped]
-        parts = [*identity_row.written(placed), *identity_row.deleted(dropped)]
+        parts = [*lane_member_rows.written(placed), *lane_member_rows.deleted(dropped)]
         rows = []
         for ring in rings:
             ring.changed.clear()

@@ -8,7 +8,7 @@ transaction has is passed over), and before failures in a row are counted.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trotline.adapters.postgres.frontier.statement_parts import Part, columns
+from trotline.adapters.postgres.frontier.combined_statement import Part, columns
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.model.time import Moment

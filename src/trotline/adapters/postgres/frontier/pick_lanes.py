@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.lane_row import COLUMNS, LaneRow
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import pace
@@ -89,27 +89,27 @@ class Nothing(NamedTuple):
     now: Moment
 
 
-async def pick(turn: Turn, pools: Sequence[str], limit: int, *, ignore_due: bool) -> Batch | None:
+async def pick(tx: JobTransaction, pools: Sequence[str], limit: int, *, ignore_due: bool) -> Batch | None:
     """Locks up to `limit` lanes, by best level and then by the time since their last turn; sets the transaction's time.
     None: there are none, or delayed tasks are due and not to be ignored."""
-    rows = await turn.db.fetch(_PICK.format(job=turn.job), turn.job, pools, turn.given_now, limit, ignore_due)
+    rows = await tx.db.fetch(_PICK.format(job=tx.job), tx.job, pools, tx.given_now, limit, ignore_due)
     if not rows:
         return None
-    turn.now = rows[0][13]
+    tx.now = rows[0][13]
     rows.sort(key=lambda row: (row[10], row[11], row[12]))
-    lanes = [turn.keep(row[:10]) for row in rows]
-    turn.store.known.add(rows)
+    lanes = [tx.keep(row[:10]) for row in rows]
+    tx.store.known.add(rows)
     for lane in lanes:
         lane.touched = False
     return Batch(lanes, rows[0][14], rows[0][15])
 
 
-async def nothing(turn: Turn, pools: Sequence[str]) -> Nothing:
-    row = await turn.db.fetchrow(_NOTHING.format(job=turn.job), turn.job, pools, turn.given_now)
+async def nothing(tx: JobTransaction, pools: Sequence[str]) -> Nothing:
+    row = await tx.db.fetchrow(_NOTHING.format(job=tx.job), tx.job, pools, tx.given_now)
     if row is None:
         raise gone()
     over, sealed, budget, paused, now, waiting, leased, due, ready_at, beat_at = row
-    turn.now = now
+    tx.now = now
     wake = min(pace.NEVER if due is None else due, pace.NEVER if ready_at is None else ready_at)
     death = pace.NEVER if beat_at is None else beat_at + DEAD_AFTER
     wake = min(wake, max(now + _AGAIN, death))

@@ -1,6 +1,6 @@
 """The queries of `load_pool_rings.py`: members of pools for many lanes at once."""
 
-from trotline.adapters.postgres.frontier import identity_row, member_limits
+from trotline.adapters.postgres.frontier import lane_member_rows, member_limits
 from trotline.rules.member_choice import AT_HEAD, IN_RING, OUT, UNLIMITED
 
 _LANES = "unnest($1::bigint[], $2::text[], $3::bigint[], $4::integer[]) AS w(pace, pool, only_member, n)"
@@ -10,7 +10,7 @@ _WITH_RING = "LEFT JOIN ring r ON r.pace = w.pace LEFT JOIN pool q ON q.name = w
 
 def _due(place: int) -> str:
     return f"""(
-    SELECT {place} AS place, 0::bigint AS dealt, false AS known, {identity_row.COLUMNS}, {member_limits.COLUMNS}
+    SELECT {place} AS place, 0::bigint AS dealt, false AS known, {lane_member_rows.COLUMNS}, {member_limits.COLUMNS}
     FROM identity i LEFT JOIN pool_member m ON m.pool = w.pool AND m.member = i.member
     WHERE i.pace = w.pace AND i.place = {place} AND i.due <= $6 AND (i.banned_at = 0 OR i.due <= $5)
         AND (m.running IS NULL OR (m.running < coalesce(q.most, {UNLIMITED})
@@ -31,7 +31,7 @@ LEFT JOIN LATERAL ({_due(AT_HEAD)} UNION ALL {_FRESH} UNION ALL {_due(IN_RING)} 
 """In the order of choice."""
 
 FOR_RETURN = f"""
-SELECT w.pace, {_RING}, {identity_row.COLUMNS}, {member_limits.COLUMNS}
+SELECT w.pace, {_RING}, {lane_member_rows.COLUMNS}, {member_limits.COLUMNS}
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS w(pace, pool, member) {_WITH_RING}
 LEFT JOIN identity i ON i.pace = w.pace AND i.member = w.member AND i.place = {OUT}
 LEFT JOIN pool_member m ON m.pool = w.pool AND m.member = w.member

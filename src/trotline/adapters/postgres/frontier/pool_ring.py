@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.postgres.frontier import identity_row
-from trotline.adapters.postgres.frontier.identity_row import Placed
+from trotline.adapters.postgres.frontier import lane_member_rows
+from trotline.adapters.postgres.frontier.combined_statement import composed
+from trotline.adapters.postgres.frontier.lane_member_rows import Placed
 from trotline.adapters.postgres.frontier.member_limits import Member, Members
-from trotline.adapters.postgres.frontier.statement_parts import composed
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import MemberResult, PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
@@ -24,7 +24,7 @@ from trotline.rules.proxy_ring import Identity, LaneRing, Lift, Place
 ENOUGH = 16
 """Members beyond those wanted, of which each may lose its turn: others need not be asked."""
 _BANNED = f"""
-SELECT {identity_row.COLUMNS} FROM identity i WHERE i.pace = $1 AND i.place = {IN_RING} AND i.banned_at > 0
+SELECT {lane_member_rows.COLUMNS} FROM identity i WHERE i.pace = $1 AND i.place = {IN_RING} AND i.banned_at > 0
 """
 _SINCE = f"{_BANNED} AND i.banned_at >= $2 ORDER BY i.due, i.position"
 _FIRST = f"{_BANNED} AND i.banned_at >= $2 ORDER BY i.banned_at, i.position LIMIT 1"
@@ -192,7 +192,7 @@ class PoolRing:
         rows = await self._db.fetch(query, self.pace_id, *values)
         wanted = proxy_ring.wanted_interval(self.rules, self.state)
         for row in rows:
-            identity = identity_row.read(row, proxy_ring.MOST_WEIGHT)
+            identity = lane_member_rows.read(row, proxy_ring.MOST_WEIGHT)
             self._write(proxy_ring.lifted(identity, self._now, wanted, blocked_at), IN_RING)
         self.returned = True
         return len(rows)
@@ -206,7 +206,7 @@ class PoolRing:
     async def write_members(self) -> None:
         """Write the members now: a query follows that must see them."""
         changed, self.changed = self.changed, {}
-        if parts := identity_row.written(changed.values()):
+        if parts := lane_member_rows.written(changed.values()):
             await self._db.execute(*composed(parts))
 
     def _write(self, identity: Identity, place: int) -> None:

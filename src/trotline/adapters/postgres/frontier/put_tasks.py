@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from trotline.adapters.postgres.frontier import chains, shelving
+from trotline.adapters.postgres.frontier import chains, shelve_tasks
 from trotline.adapters.postgres.frontier.database import CLOCK
 from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.schema import DRAINING, ID_BITS, MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model import task_json
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -35,30 +35,30 @@ class Fresh:
         self.fingerprints = frozenset(fingerprints)
 
 
-async def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
+async def admit(tx: JobTransaction, tasks: Sequence[Task]) -> list[Admission]:
     """Mark as seen and enqueue in one transaction: otherwise a crash could lose URLs for ever."""
     if not tasks:
         return []
-    fresh = await mark(turn, tasks)
+    fresh = await mark(tx, tasks)
     if fresh.fingerprints:
         new = [task for task in tasks if task.fingerprint in fresh.fingerprints]
-        await chains.lock(turn, {task.chain for task in new if task.chain})
-        await turn.lock_for(new)
-    return await enqueue(turn, tasks, fresh)
+        await chains.lock(tx, {task.chain for task in new if task.chain})
+        await tx.lock_for(new)
+    return await enqueue(tx, tasks, fresh)
 
 
-async def mark(turn: Turn, tasks: Sequence[Task]) -> Fresh:
+async def mark(tx: JobTransaction, tasks: Sequence[Task]) -> Fresh:
     """Mark the tasks as seen; sets the time of the transaction."""
     # Sorted: two calls with the same fingerprints would deadlock.
     given = sorted({task.fingerprint for task in tasks})
-    row = await turn.db.fetchrow(_MARK.format(job=turn.job), given, turn.job, turn.given_now)
+    row = await tx.db.fetchrow(_MARK.format(job=tx.job), given, tx.job, tx.given_now)
     if row is None:
         raise gone()
-    turn.now = row[0]
+    tx.now = row[0]
     return Fresh(row[1], row[2] is not None, row[3], row[4])
 
 
-async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admission]:
+async def enqueue(tx: JobTransaction, tasks: Sequence[Task], fresh: Fresh) -> list[Admission]:
     """Queue what is new; its lanes are locked."""
     left = set(fresh.fingerprints)
     refused: set[int] = set()
@@ -70,7 +70,7 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
             answers.append(Admission.REFUSED)
         elif task.fingerprint not in left:
             answers.append(Admission.DUPLICATE)
-        elif fresh.draining or turn.lane_of(task).paused == DRAINING:
+        elif fresh.draining or tx.lane_of(task).paused == DRAINING:
             refused.add(task.fingerprint)
             answers.append(Admission.REFUSED)
         else:
@@ -78,34 +78,34 @@ async def enqueue(turn: Turn, tasks: Sequence[Task], fresh: Fresh) -> list[Admis
             answers.append(Admission.NEW)
             if place == MOST_AT_ONCE:
                 # The next ids belong to other calls.
-                base, place = await turn.db.fetchval("SELECT nextval('task_id')"), 0
-            row = row_of(turn, task, base << ID_BITS | place)
+                base, place = await tx.db.fetchval("SELECT nextval('task_id')"), 0
+            row = row_of(tx, task, base << ID_BITS | place)
             place += 1
             if task.chain:
                 steps.append((row, task.not_before))
-            elif turn.store.shelves and shelving.takes(turn, row, task):
-                turn.shelve(row, task)
+            elif tx.store.shelves and shelve_tasks.takes(tx, row, task):
+                tx.shelve(row, task)
             else:
-                turn.queue(row, task.not_before)
+                tx.queue(row, task.not_before)
     if refused:
-        await _refuse(turn, refused, answers)
+        await _refuse(tx, refused, answers)
     if steps:
-        await chains.admit(turn, steps)
+        await chains.admit(tx, steps)
     if fresh.finished and Admission.NEW in answers:
-        turn.reopen()
+        tx.reopen()
     return answers
 
 
-async def _refuse(turn: Turn, refused: set[int], answers: list[Admission]) -> None:
+async def _refuse(tx: JobTransaction, refused: set[int], answers: list[Admission]) -> None:
     """Not marked as seen: they may be admitted after a resume."""
-    await turn.db.execute(f"DELETE FROM seen_{turn.job} WHERE fp = ANY($1::bigint[])", sorted(refused))
-    turn.tallies[_REFUSED] += answers.count(Admission.REFUSED)
+    await tx.db.execute(f"DELETE FROM seen_{tx.job} WHERE fp = ANY($1::bigint[])", sorted(refused))
+    tx.tallies[_REFUSED] += answers.count(Admission.REFUSED)
 
 
-def row_of(turn: Turn, task: Task, number: int) -> TaskRow:
+def row_of(tx: JobTransaction, task: Task, number: int) -> TaskRow:
     return TaskRow(
         id=number,
-        lane=turn.lane_of(task).id,
+        lane=tx.lane_of(task).id,
         level=level_of(task.priority),
         attempt=level_of(task.attempt),
         deaths=0,

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.model import task_json
 from trotline.model.time import Moment
 from trotline.rules.counter_limits import bad_record
@@ -18,7 +18,7 @@ _LARGEST = 18
 """Digits of a record's number."""
 
 
-async def revisit_rejects(turn: Turn, ids: Sequence[str], why: str, before: Moment) -> int:
+async def revisit_rejects(tx: JobTransaction, ids: Sequence[str], why: str, before: Moment) -> int:
     """Queue some of the pages of these rejected records again, and delete all their rejected records. The number of
     pages; 0: there are no more. `before`: only records that were rejected until then.
 
@@ -27,21 +27,21 @@ async def revisit_rejects(turn: Turn, ids: Sequence[str], why: str, before: Mome
     numbers = [int(name[1:]) for name in ids if name.startswith("r") and name[1:].isdecimal() and len(name) <= _LARGEST]
     if ids and not numbers:
         return 0
-    pages = await turn.db.fetch(_CHOSEN, turn.job, bad_record(""), why, numbers if ids else None, MOST_AT_ONCE, before)
+    pages = await tx.db.fetch(_CHOSEN, tx.job, bad_record(""), why, numbers if ids else None, MOST_AT_ONCE, before)
     if not pages:
         return 0
-    gone = await turn.db.fetch(
+    gone = await tx.db.fetch(
         "DELETE FROM reject WHERE job = $1 AND fingerprint = ANY($2::bigint[]) RETURNING 1",
-        turn.job,
+        tx.job,
         [fingerprint for fingerprint, _ in pages],
     )
     tasks = [(fingerprint, body, task_json.decode(body)) for fingerprint, body in pages]
-    await turn.lock_for([task for _, _, task in tasks])
-    first = await turn.db.fetchval("SELECT nextval('task_id')") << ID_BITS
+    await tx.lock_for([task for _, _, task in tasks])
+    first = await tx.db.fetchval("SELECT nextval('task_id')") << ID_BITS
     for place, (fingerprint, body, task) in enumerate(tasks):
-        lane = turn.lane_of(task).id
-        turn.queue(TaskRow(first + place, lane, task.priority, 0, 0, 0, fingerprint, "", body))
-    turn.tallies["records rejected"] -= len(gone)
-    turn.done -= len(pages)
-    turn.reopen()
+        lane = tx.lane_of(task).id
+        tx.queue(TaskRow(first + place, lane, task.priority, 0, 0, 0, fingerprint, "", body))
+    tx.tallies["records rejected"] -= len(gone)
+    tx.done -= len(pages)
+    tx.reopen()
     return len(pages)

@@ -7,11 +7,11 @@ import msgspec
 
 from trotline.adapters.postgres.frontier import chains, put_tasks
 from trotline.adapters.postgres.frontier.database import CLOCK
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.lane_row import LaneRow
 from trotline.adapters.postgres.frontier.put_tasks import level_of
 from trotline.adapters.postgres.frontier.task_rows import HELD, Held, TaskRow
-from trotline.adapters.postgres.frontier.transaction import Turn
-from trotline.adapters.postgres.frontier.write_turn import LONGEST_TALLY
+from trotline.adapters.postgres.frontier.write_transaction import LONGEST_TALLY
 from trotline.model import task_json
 from trotline.model.lease import LaneFeedback, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
@@ -35,8 +35,8 @@ SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bytea[], 
 """
 
 
-async def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
-    held = await _take(turn, settlements)
+async def settle(tx: JobTransaction, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
+    held = await _take(tx, settlements)
     valid: list[tuple[Settlement, Held]] = []
     answers: list[Settled] = []
     for settlement in settlements:
@@ -46,48 +46,48 @@ async def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], cha
         if row is not None:
             valid.append((settlement, row))
     if valid:
-        await _settle(turn, worker, valid, chance)
+        await _settle(tx, worker, valid, chance)
     return answers
 
 
-async def _take(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int], Held]:
+async def _take(tx: JobTransaction, settlements: Sequence[Settlement]) -> dict[tuple[int, int], Held]:
     """The leased rows by token and fingerprint, deleted; a missing one is stale. Sets the transaction's time."""
     pairs = sorted({(each.lease.token, each.lease.task.fingerprint) for each in settlements})
     if not pairs:
         return {}
-    rows = await turn.db.fetch(
-        _TAKE, [token for token, _ in pairs], [print_ for _, print_ in pairs], turn.job, turn.given_now
+    rows = await tx.db.fetch(
+        _TAKE, [token for token, _ in pairs], [print_ for _, print_ in pairs], tx.job, tx.given_now
     )
     if rows:
-        turn.now = rows[0][-1]
+        tx.now = rows[0][-1]
     found = [Held(*row[:-1]) for row in rows]
     return {(row.token, row.fp): row for row in found}
 
 
-async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Held]], chance: Random) -> None:
+async def _settle(tx: JobTransaction, worker: str, valid: Sequence[tuple[Settlement, Held]], chance: Random) -> None:
     children = [child for settlement, _ in valid for child in settlement.children]
-    fresh = await put_tasks.mark(turn, children) if children else None
+    fresh = await put_tasks.mark(tx, children) if children else None
     new = [task for task in children if fresh is not None and task.fingerprint in fresh.fingerprints]
-    await chains.lock(turn, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
-    following = await chains.take_next(turn, [row for row in _ending(valid, Done) if row.chain])
-    behind = await chains.lanes_behind(turn, {row.chain for row in _ending(valid, Bury) if row.chain})
+    await chains.lock(tx, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
+    following = await chains.take_next(tx, [row for row in _ending(valid, Done) if row.chain])
+    behind = await chains.lanes_behind(tx, {row.chain for row in _ending(valid, Bury) if row.chain})
     lanes = {*(row.lane for _, row in valid), *(step.row.lane for step in following), *behind}
-    await turn.lock_for((*new, *_moved(valid)), lanes)
-    await turn.return_members(row for _, row in valid)
+    await tx.lock_for((*new, *_moved(valid)), lanes)
+    await tx.return_members(row for _, row in valid)
     done: list[Held] = []
     failed = 0
     for settlement, row in valid:
-        await _apply(turn, settlement, row, chance)
+        await _apply(tx, settlement, row, chance)
         failed += isinstance(settlement.outcome, Retry | Bury)
         if isinstance(settlement.outcome, Done):
             done.append(row)
-    await _keep_examples(turn, valid)
-    await _keep_rejects(turn, valid)
-    chains.queue_next(turn, following)
+    await _keep_examples(tx, valid)
+    await _keep_rejects(tx, valid)
+    chains.queue_next(tx, following)
     if done or failed:
-        turn.worker_ends[worker] = (len(done), failed)
+        tx.worker_ends[worker] = (len(done), failed)
     if fresh is not None:
-        await put_tasks.enqueue(turn, children, fresh)
+        await put_tasks.enqueue(tx, children, fresh)
 
 
 def _ending(valid: Sequence[tuple[Settlement, Held]], kind: type[Done | Bury]) -> list[Held]:
@@ -99,39 +99,39 @@ def _moved(valid: Sequence[tuple[Settlement, Held]]) -> list[Task]:
     return [outcome.task for outcome in outcomes if isinstance(outcome, Snooze) and outcome.task is not None]
 
 
-async def _apply(turn: Turn, settlement: Settlement, row: Held, chance: Random) -> None:
-    lane = turn.lane(row.lane)
+async def _apply(tx: JobTransaction, settlement: Settlement, row: Held, chance: Random) -> None:
+    lane = tx.lane(row.lane)
     lane.retry_at = 0.0
     outcome = settlement.outcome
     if isinstance(outcome, Bury):
-        await turn.bury_leased(row, outcome.why, outcome.detail)
+        await tx.bury_leased(row, outcome.why, outcome.detail)
     else:
         lane.running -= 1
-        turn.leased -= 1
-    turn.woke = True
+        tx.leased -= 1
+    tx.woke = True
     if isinstance(outcome, Done):
-        turn.done += 1
-        turn.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
+        tx.done += 1
+        tx.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
     elif isinstance(outcome, Retry):
         again = row.row(level=level_of(row.level + LATER_BY), attempts=1)
-        turn.queue(again, turn.now + outcome.wait if outcome.wait > 0 else 0.0)
-        turn.tallies[f"retry: {outcome.why}"] += 1
+        tx.queue(again, tx.now + outcome.wait if outcome.wait > 0 else 0.0)
+        tx.tallies[f"retry: {outcome.why}"] += 1
     elif isinstance(outcome, Snooze):
-        again = row.row() if outcome.task is None else _move(turn, row, outcome.task)
-        turn.queue(again, turn.now + outcome.wait if outcome.wait > 0 else 0.0)
-        turn.tallies[f"snooze: {outcome.why}"] += 1
-    news = settlement.news if row.member is None else await _member_back(turn, lane, row.member, settlement, chance)
+        again = row.row() if outcome.task is None else _move(tx, row, outcome.task)
+        tx.queue(again, tx.now + outcome.wait if outcome.wait > 0 else 0.0)
+        tx.tallies[f"snooze: {outcome.why}"] += 1
+    news = settlement.news if row.member is None else await _member_back(tx, lane, row.member, settlement, chance)
     if news is not None:
-        lane.pace = adaptive_pace.learn(lane.pace, news, turn.now, chance.random())
+        lane.pace = adaptive_pace.learn(lane.pace, news, tx.now, chance.random())
     if settlement.tallies:
-        turn.tallies.update(settlement.tallies)
+        tx.tallies.update(settlement.tallies)
 
 
 async def _member_back(
-    turn: Turn, lane: LaneRow, member: int, settlement: Settlement, chance: Random
+    tx: JobTransaction, lane: LaneRow, member: int, settlement: Settlement, chance: Random
 ) -> LaneFeedback | None:
     """Return the member of the proxy pool with its result; what is left for the lane's own pace to learn."""
-    ring, news = await turn.ring(lane, member), settlement.news
+    ring, news = await tx.ring(lane, member), settlement.news
     before = ring.state
     retry_after = news.rest if news is not None else 0.0
     await ring.give_back(member, settlement.member, retry_after=retry_after, chance=chance.random())
@@ -142,44 +142,44 @@ async def _member_back(
     return proxy_ring.lane_feedback(settlement.member, news, ring.state)
 
 
-def _move(turn: Turn, row: Held, moved: Task) -> TaskRow:
+def _move(tx: JobTransaction, row: Held, moved: Task) -> TaskRow:
     """The same task continues under another URL, possibly in another lane."""
     task = msgspec.structs.replace(moved, fingerprint=row.fp, attempt=row.attempt)
-    lane = turn.lane_of(moved)
+    lane = tx.lane_of(moved)
     return row.row()._replace(lane=lane.id, body=task_json.encode(task))
 
 
-async def _keep_examples(turn: Turn, valid: Sequence[tuple[Settlement, Held]]) -> None:
+async def _keep_examples(tx: JobTransaction, valid: Sequence[tuple[Settlement, Held]]) -> None:
     """The first URL of a tally; names that have one are not written again."""
-    known = turn.store.examples
+    known = tx.store.examples
     found: dict[str, str] = {}
     for settlement, _ in valid:
         for name, url in settlement.examples.items():
             if (name := name[:LONGEST_TALLY]) not in known:
                 found.setdefault(name, url[:_LONGEST_EXAMPLE])
     if found:
-        await turn.db.execute(
+        await tx.db.execute(
             "INSERT INTO example (job, name, url) SELECT $1, * FROM unnest($2::text[], $3::text[])"
             " ON CONFLICT DO NOTHING",
-            turn.job,
+            tx.job,
             sorted(found),
             [found[name] for name in sorted(found)],
         )
-        turn.noted.update(found)
+        tx.noted.update(found)
 
 
-async def _keep_rejects(turn: Turn, valid: Sequence[tuple[Settlement, Held]]) -> None:
+async def _keep_rejects(tx: JobTransaction, valid: Sequence[tuple[Settlement, Held]]) -> None:
     """Bounded, so that a wrong handler does not fill the disk: further rejects are only counted."""
     given = [(settlement.lease.task, row.fp, reject) for settlement, row in valid for reject in settlement.rejects]
     if not given:
         return
-    kept = await turn.db.fetchval("SELECT count(*) FROM reject WHERE job = $1", turn.job)
+    kept = await tx.db.fetchval("SELECT count(*) FROM reject WHERE job = $1", tx.job)
     rows = [
         (fp, task.url, task.route, task_json.encode(task), reject.kind, reject.why, reject.data)
         for task, fp, reject in given[: max(0, MOST_REJECTS - kept)]
     ]
     if rows:
-        await turn.db.execute(_ADD_REJECTS, turn.job, turn.now, *(list(column) for column in zip(*rows, strict=True)))
+        await tx.db.execute(_ADD_REJECTS, tx.job, tx.now, *(list(column) for column in zip(*rows, strict=True)))
     if len(rows) < len(given):
-        turn.tallies[NOT_KEPT] += len(given) - len(rows)
-    turn.tallies["records rejected"] += len(given)
+        tx.tallies[NOT_KEPT] += len(given) - len(rows)
+    tx.tallies["records rejected"] += len(given)

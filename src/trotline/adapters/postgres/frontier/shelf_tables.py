@@ -1,4 +1,4 @@
-"""The tables of a job whose new tasks wait at a broker (rules/shelves.py, ports/broker_books.py); other jobs have none.
+"""The tables of a job whose new tasks wait on shelves of a broker (rules/broker_shelves.py); other jobs have none.
 
 parcel_N    a parcel, until it is moved to the queues. Its number is the order in which it was made; `chance` is random:
             a server that crashed may repeat numbers that it had not flushed

@@ -7,7 +7,7 @@ from trotline.model import task_json
 from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import chains, redaction
+from trotline.rules import chain_failures, redaction
 
 _FOUND = """
 SELECT 'waiting' AS state, id, 0::float8 AS due, attempt, '' AS worker, '' AS why, body FROM waiting_{n} WHERE fp = $1
@@ -56,7 +56,7 @@ async def whereabouts(db: Connection, job: int, task: Task, now: Moment, redact:
         parent=redaction.url(parent, redact),
         created_at=created_at,
         worker=worker,
-        why=chains.shown(why, redact),
+        why=chain_failures.shown(why, redact),
         chain=chain,
         waits_for=redaction.url(before, redact),
     )

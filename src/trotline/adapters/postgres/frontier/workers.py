@@ -6,8 +6,8 @@ import msgspec
 
 from trotline.adapters.postgres.frontier import chains
 from trotline.adapters.postgres.frontier.job_store import JobStore
+from trotline.adapters.postgres.frontier.job_transaction import JobTransaction
 from trotline.adapters.postgres.frontier.task_rows import HELD, Held
-from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.pool import Connection
 from trotline.errors import FrontierGone
 from trotline.model.job import Job, LaneRules, WorkerInfo, WorkerView
@@ -61,7 +61,7 @@ async def rescue(store: JobStore) -> None:
     for number, worker, *columns in dead:
         own = store if number == store.number else _other(store, *columns)
         try:
-            await own.change(lambda turn, worker=worker: _rescue(turn, worker))  # type: ignore[misc]
+            await own.change(lambda tx, worker=worker: _rescue(tx, worker))  # type: ignore[misc]
         except FrontierGone:
             # Forgotten meanwhile.
             if own is store:
@@ -73,72 +73,72 @@ def _other(store: JobStore, name: str, spider: str, rules: bytes, started_at: Mo
     return JobStore(store.database, job, rng=store.chance)
 
 
-async def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
+async def leave(tx: JobTransaction, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
     """Return a worker's leases without counting an attempt, except for the task that killed it."""
-    held = await _take(turn, worker)
-    await _lock(turn, held, [row for row in held if row.token == guilty])
+    held = await _take(tx, worker)
+    await _lock(tx, held, [row for row in held if row.token == guilty])
     for row in held:
         if row.token == guilty:
-            await _count_kill(turn, row, why, detail)
+            await _count_kill(tx, row, why, detail)
         else:
-            await turn.give_back([row], attempts=0)
-    await _forget(turn, worker)
+            await tx.give_back([row], attempts=0)
+    await _forget(tx, worker)
     return len(held)
 
 
-async def holds(turn: Turn, worker: str, tokens: Collection[int]) -> int:
+async def holds(tx: JobTransaction, worker: str, tokens: Collection[int]) -> int:
     """Return the leases that the worker does not know, without counting an attempt."""
-    unknown = await _take(turn, worker, tokens)
+    unknown = await _take(tx, worker, tokens)
     if unknown:
-        turn.tallies["unknown to its worker"] += await turn.give_back(unknown, attempts=0)
+        tx.tallies["unknown to its worker"] += await tx.give_back(unknown, attempts=0)
     return len(unknown)
 
 
-async def _rescue(turn: Turn, worker: str) -> None:
-    found = await turn.db.fetchval(
+async def _rescue(tx: JobTransaction, worker: str) -> None:
+    found = await tx.db.fetchval(
         "DELETE FROM worker WHERE job = $1 AND id = $2 AND beat_at < $3 RETURNING 1",
-        turn.job,
+        tx.job,
         worker,
-        turn.now - DEAD_AFTER,
+        tx.now - DEAD_AFTER,
     )
     if found is None:
         # Alive again, or another process was faster.
         return
-    held = await _take(turn, worker)
-    await _lock(turn, held, [row for row in held if row.deaths >= DEATHS])
+    held = await _take(tx, worker)
+    await _lock(tx, held, [row for row in held if row.deaths >= DEATHS])
     for row in held:
         if row.deaths >= DEATHS:
             # It may hang, with a request under way.
-            await turn.member_unused(row.lane, row.member, may_send=True)
-            await turn.bury_leased(row, f"killed: {DEATHS} workers died while they held it")
+            await tx.member_unused(row.lane, row.member, may_send=True)
+            await tx.bury_leased(row, f"killed: {DEATHS} workers died while they held it")
         else:
-            turn.tallies["rescued"] += await turn.give_back([row], attempts=1, may_send=True)
-    await _forget(turn, worker)
+            tx.tallies["rescued"] += await tx.give_back([row], attempts=1, may_send=True)
+    await _forget(tx, worker)
 
 
-async def _lock(turn: Turn, held: Sequence[Held], may_end: Sequence[Held]) -> None:
+async def _lock(tx: JobTransaction, held: Sequence[Held], may_end: Sequence[Held]) -> None:
     """Lock the lanes of these leases, and read their members. `may_end`: those that may be buried."""
     names = {row.chain for row in may_end if row.chain}
-    await chains.lock(turn, names)
-    await turn.lock_lanes([*(row.lane for row in held), *await chains.lanes_behind(turn, names)])
-    await turn.return_members(held)
+    await chains.lock(tx, names)
+    await tx.lock_lanes([*(row.lane for row in held), *await chains.lanes_behind(tx, names)])
+    await tx.return_members(held)
 
 
-async def _count_kill(turn: Turn, row: Held, why: str, detail: str) -> None:
+async def _count_kill(tx: JobTransaction, row: Held, why: str, detail: str) -> None:
     """Count a kill for the task that killed its worker."""
     kills = row.kills + 1
     if kills >= KILLS:
         times = f"{kills} worker processes"
-        await turn.member_unused(row.lane, row.member)
-        await turn.bury_leased(row, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times, kills=1)
+        await tx.member_unused(row.lane, row.member)
+        await tx.bury_leased(row, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times, kills=1)
     else:
-        await turn.give_back([row._replace(kills=kills)], attempts=1)
+        await tx.give_back([row._replace(kills=kills)], attempts=1)
 
 
-async def _take(turn: Turn, worker: str, but: Collection[int] = ()) -> list[Held]:
-    rows = await turn.db.fetch(
+async def _take(tx: JobTransaction, worker: str, but: Collection[int] = ()) -> list[Held]:
+    rows = await tx.db.fetch(
         f"DELETE FROM held WHERE job = $1 AND worker = $2 AND token <> ALL($3::bigint[]) RETURNING {HELD}",
-        turn.job,
+        tx.job,
         worker,
         list(but),
     )
@@ -146,6 +146,6 @@ async def _take(turn: Turn, worker: str, but: Collection[int] = ()) -> list[Held
     return sorted(Held(*row) for row in rows)
 
 
-async def _forget(turn: Turn, worker: str) -> None:
-    await turn.db.execute("DELETE FROM worker WHERE job = $1 AND id = $2", turn.job, worker)
-    await turn.db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", turn.job, worker)
+async def _forget(tx: JobTransaction, worker: str) -> None:
+    await tx.db.execute("DELETE FROM worker WHERE job = $1 AND id = $2", tx.job, worker)
+    await tx.db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", tx.job, worker)

@@ -3,7 +3,7 @@
 --   KEYS[1] P job     ARGV[2] this call's name     returns 1 to the call that announces it, also when repeated
 --
 -- uses clock: call
--- uses job_books: JOB book
+-- uses job_counters: JOB book
 
 if not book.finished_at then return 0 end
 local teller = call("HGET", JOB, "announced")

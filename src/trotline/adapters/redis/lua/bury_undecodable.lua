@@ -3,7 +3,7 @@
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token and the reason
 --
 -- uses clock: call
--- uses job_books: pack_ many close_books
+-- uses job_counters: pack_ many close_books
 -- uses ready_lanes: write_lanes
 -- uses graveyard: bury
 -- uses worker_leases: HELD give_back

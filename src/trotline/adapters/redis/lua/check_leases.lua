@@ -4,7 +4,7 @@
 --   returns for each nil, or its level (4 bytes) and its attempts, deaths and kills (4 bytes)
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P
+-- uses job_counters: sub unpack_ P
 
 local answers = {}
 for i = 3, #ARGV, 2 do

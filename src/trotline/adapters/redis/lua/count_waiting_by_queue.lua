@@ -3,7 +3,7 @@
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many lanes     returns the next cursor, then pairs of queue and number
 --
 -- uses clock: call
--- uses job_books: unpack_
+-- uses job_counters: unpack_
 -- uses shared_lanes: SHARED
 -- uses job_lanes: LANES LATE MORE read_lane fetch
 -- uses priority_levels: queue

@@ -4,7 +4,7 @@
 --   returns the number of levels counted, and of tasks
 --
 -- uses clock: call
--- uses job_books: P
+-- uses job_counters: P
 
 local lane, waiting = ARGV[2], 0
 local levels = call("ZRANGE", P .. "m:" .. ARGV[3] .. ":" .. lane, ARGV[4], ARGV[4] + ARGV[5] - 1)

@@ -1,5 +1,5 @@
 #!lua
--- Create a job with empty counters (see job_books.lua); does nothing if it exists.
+-- Create a job with empty counters (see job_counters.lua); does nothing if it exists.
 --   KEYS[1] P job     ARGV[1] when it was started     ARGV[2] shards     ARGV[3] its number     ARGV[4] pace     ARGV[5] books
 --   S jobs    hash  number of a job -> its prefix P
 

@@ -4,7 +4,7 @@
 --   returns the next cursor
 --
 -- uses clock: call now
--- uses job_books: P book many
+-- uses job_counters: P book many
 -- uses other_jobs: this_job
 -- uses pace: failing
 -- uses lane_sharing: let_go

@@ -7,7 +7,7 @@
 -- helpers/pool_members.lua says where the maps of the keys are.
 --
 -- uses clock: call now
--- uses job_books: unpack_ S book many
+-- uses job_counters: unpack_ S book many
 -- uses other_jobs: this_job
 -- uses lane_pool: pool_of
 -- uses proxy_ring: proxy_ring

@@ -5,7 +5,7 @@
 --   returns when it ended; and with a name, 1 to the call that announces it, also when repeated
 --
 -- uses clock: call now
--- uses job_books: JOB
+-- uses job_counters: JOB
 
 if call("HGET", JOB, "finished_with") ~= ARGV[2] then
   call("HSET", JOB, "finished_with", ARGV[2], "finished_at", now, "announced", "0")

@@ -4,7 +4,7 @@
 --   P workers    zset  W -> last heartbeat      P about   hash  W -> WorkerInfo
 --
 -- uses clock: call now
--- uses job_books: P
+-- uses job_counters: P
 
 call("ZADD", P .. "workers", now, ARGV[2])
 if ARGV[3] ~= "" then call("HSET", P .. "about", ARGV[2], ARGV[3]) end

@@ -6,23 +6,23 @@
 --   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] maximum level, or ""
 --   ARGV[11] chance in [0, 1)     ARGV[12] numbers of the queues that it asks for, of a job with a queue per route, or ""
 --   ARGV[13] and after: the proxy pools that the worker serves; "" are direct connections
---   returns LeaseReply (layouts.py); then for each lane its name, the number of tasks, the time until the first of them may
+--   returns LeaseReply (lua_layouts.py); then for each lane its name, the number of tasks, the time until the first of them may
 --   start (microseconds), that from one start to the next (nanoseconds), and the blobs. In a lane with a proxy pool: the
 --   members and whether the site blocks us, and for each task the time until it may start (microseconds) and its blob.
 --   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
--- uses job_books: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
+-- uses job_counters: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
 -- uses shared_lanes: SPLIT
 -- uses route_queues: plain_level levels_of
 -- uses ready_lanes: line_key levels_key crowded write_lanes
 -- uses worker_leases: HELD give_back rescue_leases
--- uses promote: promote
+-- uses promote_delayed: promote
 -- uses chains: chains
 -- uses account_locks: account_locks
 -- uses lease_times: keep_starts
--- uses serve: limit shards shard served reply held high_water serve_level
+-- uses lease_ready_lanes: limit shards shard served reply held high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
 

@@ -3,9 +3,9 @@
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
 --   returns the number of returned leases, and 1 if there are more
 --
--- uses job_books: close_books
+-- uses job_counters: close_books
 -- uses ready_lanes: write_lanes
--- uses graves: counts_of with_counts
+-- uses dequeued_tasks: counts_of with_counts
 -- uses graveyard: bury
 -- uses worker_leases: give_back held_by take_from forget_worker
 

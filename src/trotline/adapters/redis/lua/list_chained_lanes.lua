@@ -3,7 +3,7 @@
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many     returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
--- uses job_books: P
+-- uses job_counters: P
 -- uses job_lanes: LANES
 -- uses lane_view: view_of
 

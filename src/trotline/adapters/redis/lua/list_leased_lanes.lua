@@ -3,7 +3,7 @@
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] cursor     ARGV[4] about how many     returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
--- uses job_books: unpack_ P
+-- uses job_counters: unpack_ P
 -- uses job_lanes: LANES
 -- uses lane_view: view_of
 

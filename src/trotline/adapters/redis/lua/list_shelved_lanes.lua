@@ -1,10 +1,10 @@
 #!lua flags=no-writes
--- Lanes of which tasks only wait on shelves (helpers/shelf.lua): they are not in P lanes.
+-- Lanes of which tasks only wait on shelves (helpers/broker_shelves.lua): they are not in P lanes.
 --   KEYS[1] P job     ARGV[2] "onshelf" or "overflow"     ARGV[3] cursor     ARGV[4] about how many
 --   returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
--- uses job_books: P
+-- uses job_counters: P
 -- uses job_lanes: LANES
 -- uses lane_view: view_of
 

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- The workers of the job.
---   KEYS[1] P job     returns now (microseconds), then a WorkerRow (layouts.py) for each worker
+--   KEYS[1] P job     returns now (microseconds), then a WorkerRow (lua_layouts.py) for each worker
 --
 -- uses clock: call now
--- uses job_books: floor P
+-- uses job_counters: floor P
 
 local rows = {floor(now * 1e6 + 0.5)}
 local workers = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")

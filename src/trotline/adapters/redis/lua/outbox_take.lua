@@ -2,7 +2,7 @@
 -- Lease parcels to a writer: first those of silent writers, then the oldest.
 --   KEYS[1] parcels   ARGV[1] lease in milliseconds
 --   ARGV[2] how many at most   ARGV[3] how many bytes are enough
---   returns a ParcelRow (layouts.py) for each
+--   returns a ParcelRow (lua_layouts.py) for each
 --
 -- uses outbox: call read_entry
 

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- A snapshot of the job's counters.
---   KEYS[1] P job     returns ProgressReply (layouts.py)
+--   KEYS[1] P job     returns ProgressReply (lua_layouts.py)
 --
 -- uses clock: call now
--- uses job_books: floor max min JOB P book
+-- uses job_counters: floor max min JOB P book
 
 -- A score that another program wrote may be too large for a reply.
 local LOOKED_AT, LAST_LANES, FARTHEST = 1000, 100, 1000000000

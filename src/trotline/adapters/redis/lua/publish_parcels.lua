@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Parcels were published; and more to publish (helpers/shelf.lua).
+-- Parcels were published; and more to publish (helpers/broker_shelves.lua).
 --   KEYS[1] P job     ARGV[2] how many     ARGV[3] seconds after which a parcel is handed out again
 --   ARGV[4] and after: ids of published parcels
 --   returns id, number of tasks and shelf, and body of each parcel
 --
 -- uses clock: call now
--- uses job_books: P woke close_books
+-- uses job_counters: P woke close_books
 
 for i = 4, #ARGV do
   local id = ARGV[i]

@@ -9,7 +9,7 @@
 --   P put:CLIENT    number of its last call and the answers, for the case that the reply was lost
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P close_books
+-- uses job_counters: sub unpack_ P close_books
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 

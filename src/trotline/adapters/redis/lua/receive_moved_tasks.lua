@@ -2,13 +2,13 @@
 -- Receive tasks that moved here from another shard. They are not checked for duplicates, only for a repeat of the same
 -- move. Its mark is kept for longer than a call can be late: a suspended worker may repeat the move after the old shard
 -- has settled the task.
---   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and a MovedTask (layouts.py) for each task
+--   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and a MovedTask (lua_layouts.py) for each task
 --
 --   P moved    zset of marks: fingerprint and number of redirects -> when it was made; "g" and the grave of a task that
---              was revived -> for ever, until its grave is emptied (pool_moves.py)
+--              was revived -> for ever, until its grave is emptied (revive_with_other_pool.py)
 --
 -- uses clock: call now
--- uses job_books: sub P book reopened many close_books
+-- uses job_counters: sub P book reopened many close_books
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes

@@ -4,7 +4,7 @@
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] the last token that reached it     then the tokens (6 bytes) that it knows
 --   returns the number of returned leases, and 1 if there are more
 --
--- uses job_books: unpack_ tally close_books
+-- uses job_counters: unpack_ tally close_books
 -- uses ready_lanes: write_lanes
 -- uses worker_leases: latest_first give_back held_by take_from
 

@@ -2,7 +2,7 @@
 -- Return leases of dead workers, for a worker of another job that waits for their places.
 --   KEYS[1] P job     returns the number of returned leases
 --
--- uses job_books: close_books
+-- uses job_counters: close_books
 -- uses ready_lanes: write_lanes
 -- uses worker_leases: rescue_leases
 

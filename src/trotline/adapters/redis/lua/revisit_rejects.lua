@@ -1,14 +1,14 @@
 #!lua
 -- Queue pages again whose records failed validation, and delete those records.
---   KEYS[1] P job     ARGV[2] msgpack: a RevisitRow (layouts.py) for each record
+--   KEYS[1] P job     ARGV[2] msgpack: a RevisitRow (lua_layouts.py) for each record
 --   returns the number of pages
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P book reopened tally folded close_books
+-- uses job_counters: sub unpack_ P book reopened tally folded close_books
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
--- uses graves: with_counts
+-- uses dequeued_tasks: with_counts
 
 local asked = cmsgpack.unpack(ARGV[2])
 local gone, risen = 0, 0

@@ -4,16 +4,16 @@
 --   returns the number of revived tasks, and 1 if steps of chains are left to revive: without ids it goes on with them
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P close_books
+-- uses job_counters: sub unpack_ P close_books
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
--- uses graves: with_counts exhume
+-- uses dequeued_tasks: with_counts exhume
 -- uses chains: is_step chains
 
 local asked = cmsgpack.unpack(ARGV[2])
 local why, risen, tended, more = asked[1], 0, false, false
--- Of tasks that leave for another shard (leave_graves.lua).
+-- Of tasks that leave for another shard (mark_moved_graves.lua).
 local some_leave = call("EXISTS", P .. "leaving") == 1
 
 local function revive(id, its_why, level, lane, blob)

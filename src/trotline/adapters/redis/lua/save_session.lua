@@ -5,9 +5,9 @@
 --   returns 1, or 0 if the lease is no longer held. Of an account that was removed from its pool nothing is stored
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P S
+-- uses job_counters: sub unpack_ P S
 -- uses lane_pool: pool_of
--- uses graves: leased_parts
+-- uses dequeued_tasks: leased_parts
 
 local parcel = call("HGET", P .. "held:" .. ARGV[2], ARGV[3])
 if not parcel then return 0 end

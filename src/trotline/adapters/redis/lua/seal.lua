@@ -3,7 +3,7 @@
 --   KEYS[1] P job
 --
 -- uses clock: call
--- uses job_books: JOB book close_books
+-- uses job_counters: JOB book close_books
 
 call("HSET", JOB, "sealed", "1")
 book.sealed = true

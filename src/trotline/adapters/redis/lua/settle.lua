@@ -3,14 +3,14 @@
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
 --   ARGV[4] msgpack: names of lanes, the number of those with leases that end, children (see admit.lua), their owners, texts
 --   and more values of the endings, true if some leases or children have a chain, and true if the caller publishes
---   ARGV[5] the leases that end, lane by lane, in runs (EndingRun in layouts.py). For each lease: ARGV[6] token (6 bytes),
+--   ARGV[5] the leases that end, lane by lane, in runs (EndingRun in lua_layouts.py). For each lease: ARGV[6] token (6 bytes),
 --   ARGV[7] fingerprint (8 bytes), ARGV[8] how long its visit took (double). No lease is there twice
 --   returns one digit per lease: 1 applied, 0 stale; and a line per parcel to publish, as put.lua
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job_books: sub max unpack_ P book many tally close_books
+-- uses job_counters: sub max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
@@ -22,7 +22,7 @@
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 -- uses chains: chains
--- uses graves: leased_parts
+-- uses dequeued_tasks: leased_parts
 -- uses worker_leases: HELD
 -- uses outcomes: apply keep_rare
 

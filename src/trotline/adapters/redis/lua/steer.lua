@@ -5,7 +5,7 @@
 --   returns the number of buried tasks ("cancelled" for a lane), and 1 if there are more to bury
 --
 -- uses clock: call now
--- uses job_books: JOB book woke close_books
+-- uses job_counters: JOB book woke close_books
 -- uses lane_sharing: order
 -- uses shared_lanes: change wake_others
 -- uses job_lanes: lanes load_lanes touch

@@ -1,14 +1,14 @@
 #!lua
--- Delivered parcels move from their shelves to the queues, each of them once (helpers/shelf.lua).
+-- Delivered parcels move from their shelves to the queues, each of them once (helpers/broker_shelves.lua).
 --   KEYS[1] P job
 --   ARGV[2] msgpack: names of lanes, tasks (see admit.lua), and for each parcel its id and the number of its tasks
 --   returns one letter per parcel: m(oved), k(nown: moved before, or unknown), x (another number of tasks)
 --
 -- uses clock: call
--- uses job_books: JOB P close_books
+-- uses job_counters: JOB P close_books
 -- uses ready_lanes: write_lanes
 -- uses admit: enqueue
--- uses shelf: count_off
+-- uses broker_shelves: count_off
 
 local names, tasks, parcels = unpack(cmsgpack.unpack(ARGV[2]), 1, 3)
 local letters, fresh, at, moved = {}, {}, 1, 0

@@ -6,7 +6,7 @@
 --   P notes    hash  name -> version, the call that wrote it, data
 --
 -- uses clock: call
--- uses job_books: sub pack_ unpack_ P
+-- uses job_counters: sub pack_ unpack_ P
 
 local name, data, expected, this_call = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local kept = call("HGET", P .. "notes", name)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.layouts import read_books
-from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.lua_layouts import read_books
+from trotline.adapters.redis.server_calls import Server
 from trotline.errors import FrontierError
 from trotline.model.job import Job, State
 from trotline.model.time import Moment

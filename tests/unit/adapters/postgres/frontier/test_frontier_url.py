@@ -3,7 +3,7 @@
 import pytest
 
 from trotline.adapters.postgres.frontier.frontier_url import CONNECTIONS, SCHEMA, parse
-from trotline.config.urls import frontier_url
+from trotline.config.backend_urls import frontier_url
 from trotline.errors import SettingsError
 
 

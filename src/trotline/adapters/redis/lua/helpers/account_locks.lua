@@ -9,7 +9,7 @@
 -- interrupted, repeated or deleted call could leave behind, and nothing has to be unlocked.
 --
 -- uses clock: call now
--- uses job_books: max min P S
+-- uses job_counters: max min P S
 -- exports: account_locks
 
 -- A lane looks again for an account in use after this; after more if many lanes do, so that they are no burden together.

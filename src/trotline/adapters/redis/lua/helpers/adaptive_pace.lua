@@ -1,7 +1,7 @@
 -- Adaptive pace of a lane: a port of rules/adaptive_pace.py.
 --
 -- uses clock: now
--- uses job_books: max min
+-- uses job_counters: max min
 -- uses pace: shortest failing
 -- exports: learn smoothed is_known_delay
 

@@ -1,13 +1,13 @@
 -- Mark as seen and enqueue, atomically: otherwise a crash could lose URLs for ever.
 --
--- tasks is flat; layouts.py names the values of one (NewTask). With owners, task i is not admitted if refused[owners[i]].
+-- tasks is flat; lua_layouts.py names the values of one (NewTask). With owners, task i is not admitted if refused[owners[i]].
 --
 -- uses clock: call now
--- uses job_books: book reopened many tally
+-- uses job_counters: book reopened many tally
 -- uses job_lanes: QUEUE lanes load_lanes touch
 -- uses priority_levels: open_level end_of wait_in
 -- uses chains: is_step chains
--- uses shelf: shelve
+-- uses broker_shelves: shelve
 -- uses seen: seen_has seen_add seen_close
 -- exports: admit enqueue
 
@@ -112,7 +112,7 @@ function enqueue(names, tasks, fresh)
 end
 
 -- chained: some of them may have a chain. name: unique for this call, and mine: the caller publishes what it puts, for a
--- brokered frontier. Returns the admissions, and its parcels (helpers/shelf.lua).
+-- brokered frontier. Returns the admissions, and its parcels (helpers/broker_shelves.lua).
 function admit(names, tasks, chained, name, mine, owners, refused)
   local answers, fresh = sift(names, tasks, owners, refused)
   local made = ""

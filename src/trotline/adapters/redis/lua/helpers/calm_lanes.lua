@@ -1,8 +1,8 @@
--- Good visits in calm lanes, from string to string (CALM_LANE in layouts.py): such a lane is not made into an array and back.
+-- Good visits in calm lanes, from string to string (CALM_LANE in lua_layouts.py): such a lane is not made into an array and back.
 -- The result is that of `learn` and `run`, where they change nothing but the number of visits and how long answers take.
 --
 -- uses clock: now
--- uses job_books: byte pack_ unpack_ book many tally
+-- uses job_counters: byte pack_ unpack_ book many tally
 -- uses adaptive_pace: smoothed is_known_delay
 -- uses shared_lanes: SHARED HEEDS is_pace
 -- exports: settle_calmly write_calm_lanes

@@ -13,10 +13,10 @@
 -- In the blob of a step the chain's name is behind the head: its size (4 bytes), and the name; then the size of the URL.
 --
 -- uses clock: call
--- uses job_books: sub byte find pack_ unpack_ JOB P book many
+-- uses job_counters: sub byte find pack_ unpack_ JOB P book many
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
--- uses graves: wrap with_counts id_of inter exhume
+-- uses dequeued_tasks: wrap with_counts id_of inter exhume
 -- exports: is_step chains
 
 -- And CHAIN_FAILED, which is 1.

@@ -8,7 +8,7 @@
 -- full size: a string that grows would be given twice the room that it needs.
 --
 -- uses clock: call
--- uses job_books: sub byte floor ceil min JOB
+-- uses job_counters: sub byte floor ceil min JOB
 -- exports: KIND memory_has memory_add memory_size memory_key
 
 KIND = "bloom"

@@ -7,7 +7,7 @@
 -- ever pays for all of them. `spread` determines the bucket of a fingerprint.
 --
 -- uses clock: call
--- uses job_books: floor min
+-- uses job_counters: floor min
 -- exports: KIND memory_has memory_add memory_size memory_key
 
 KIND = "exact"

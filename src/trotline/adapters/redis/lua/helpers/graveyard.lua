@@ -1,10 +1,10 @@
--- The graveyard: tasks are buried with their reason (graves.lua), and with a step the rest of its chain.
+-- The graveyard: tasks are buried with their reason (dequeued_tasks.lua), and with a step the rest of its chain.
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P book
+-- uses job_counters: sub unpack_ P book
 -- uses job_lanes: LATE touch
 -- uses priority_levels: close_level queue
--- uses graves: inter
+-- uses dequeued_tasks: inter
 -- uses chains: is_step chains
 -- exports: bury bury_waiting
 

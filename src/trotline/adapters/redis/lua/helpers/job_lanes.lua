@@ -18,7 +18,7 @@
 -- What all jobs share of a lane is in shared_lanes.lua. Most puts need nothing of it, and do not read it.
 --
 -- uses clock: call
--- uses job_books: byte min pack_ unpack_ P tally
+-- uses job_counters: byte min pack_ unpack_ P tally
 -- uses shared_lanes: SHARED SPLIT remember read_shared
 -- exports: LANES QUEUE LATE LINE MORE most_levels lanes not_before half more_of repaired add_own read_lane
 -- exports: pack_lane fetch load_lanes touch

@@ -1,9 +1,9 @@
 -- Lanes that several jobs share, their bounds and turns: a port of rules/lane_sharing.py.
 --
--- Claims are one flat array; layouts.py names the values of a claim.
+-- Claims are one flat array; lua_layouts.py names the values of a claim.
 --
 -- uses clock: now
--- uses job_books: floor max min book
+-- uses job_counters: floor max min book
 -- uses other_jobs: job_of
 -- uses pace: open_pace shortest
 -- exports: FOREVER is_shared counts is_there rebound drop_claim let_go own_claim claim wait_for yields_until portion

@@ -1,7 +1,7 @@
 -- Lanes for views. own: the job's packed lanes, or false.
--- Adds the values of layouts.py's LaneRow for each of them.
+-- Adds the values of lua_layouts.py's LaneRow for each of them.
 --
--- uses job_books: pack_ P book
+-- uses job_counters: pack_ P book
 -- uses pace: allowed credit
 -- uses shared_lanes: SHARED HEEDS bounds_of read_shared
 -- uses job_lanes: more_of add_own fetch

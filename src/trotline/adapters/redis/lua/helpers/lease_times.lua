@@ -1,13 +1,13 @@
 -- When leases were handed out, and when they may start: only operators read it (in_flight.py).
 --
---   P starts:W    string  a record (STARTS in layouts.py) for each group of leases with consecutive tokens whose starts are
+--   P starts:W    string  a record (STARTS in lua_layouts.py) for each group of leases with consecutive tokens whose starts are
 --                         the same time apart
 --
 -- Records are appended, without reading those before them: a string costs a script by its length. They stay when their
 -- leases end: settling costs nothing. They are cleared when most of them are of no use.
 --
 -- uses clock: call now
--- uses job_books: sub max pack_ unpack_ P
+-- uses job_counters: sub max pack_ unpack_ P
 -- exports: keep_starts add_starts
 
 local ROOM, FACTOR = 128, 3

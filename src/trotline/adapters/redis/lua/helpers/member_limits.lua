@@ -6,7 +6,7 @@
 --
 -- part of pool_members
 -- uses clock: call now
--- uses job_books: sub max min pack_ unpack_ S many
+-- uses job_counters: sub max min pack_ unpack_ S many
 -- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
 -- uses lane_pool: pool_of

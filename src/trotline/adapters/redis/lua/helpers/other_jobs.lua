@@ -3,7 +3,7 @@
 --   S jobs    hash  number of a job -> its prefix P
 --
 -- uses clock: call
--- uses job_books: unpack_ P S book
+-- uses job_counters: unpack_ P S book
 -- exports: this_job job_of
 
 local jobs = {}

@@ -1,10 +1,10 @@
--- What becomes of a task whose lease ends (EndKind in layouts.py), and what is kept of its page. Part of settle.lua.
+-- What becomes of a task whose lease ends (EndKind in lua_layouts.py), and what is kept of its page. Part of settle.lua.
 --
 -- uses clock: call now
--- uses job_books: sub floor pack_ P book tally count_up
+-- uses job_counters: sub floor pack_ P book tally count_up
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
--- uses graves: counts_of with_packed_counts with_counts
+-- uses dequeued_tasks: counts_of with_packed_counts with_counts
 -- uses graveyard: bury
 -- exports: apply keep_rare
 

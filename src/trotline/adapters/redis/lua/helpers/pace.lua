@@ -1,8 +1,8 @@
 -- The rate limit of a lane: a port of rules/pace.py.
--- A lane is an array; layouts.py names its fields. shared_lanes.lua and job_lanes.lua keep it in two strings.
+-- A lane is an array; lua_layouts.py names its fields. shared_lanes.lua and job_lanes.lua keep it in two strings.
 --
 -- uses clock: now
--- uses job_books: max min
+-- uses job_counters: max min
 -- exports: open_pace shortest robots_known allowed reserve free_at given_up forgive failing credit spend credit_at
 
 function open_pace(lane, bounds)

@@ -4,12 +4,12 @@
 --   proxy_pools     the pools, and members that a lane never had
 --   ring_store      the ring of a lane: members that may go out
 --   ring_moves      members that rest, and where a member goes
---   ring_evidence   what is known of blocks by a site
+--   block_evidence   what is known of blocks by a site
 --   member_limits   what holds for a member over all lanes
 --   take_members    a lease takes members     return_members  they come back
 --
 -- uses proxy_pools: begin_pools pool_named
--- uses ring_evidence: begin_evidence all_calm read_evidence write_evidence
+-- uses block_evidence: begin_evidence all_calm read_evidence write_evidence
 -- uses ring_store: begin_rings read_rings flush_tails write_ring_strings
 -- uses member_limits: begin_limits clear_all_faults rest_of_dead
 -- uses take_members: begin_taking take_members put_back_members send_out

@@ -1,7 +1,7 @@
 -- The levels of a lane in which a job has tasks, and the tasks in them; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job_books: pack_ P book
+-- uses job_counters: pack_ P book
 -- uses job_lanes: QUEUE LATE MORE most_levels more_of touch
 -- uses route_queues: queue_of levels_of
 -- exports: find_level open_level close_level end_of queue waiting_in has_waiting wait_in

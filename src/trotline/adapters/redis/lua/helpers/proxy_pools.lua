@@ -12,7 +12,7 @@
 --
 -- part of pool_members
 -- uses clock: call
--- uses job_books: sub max min pack_ unpack_ S
+-- uses job_counters: sub max min pack_ unpack_ S
 -- uses lane_pool: pool_parts
 -- exports: begin_pools known_pools pool_named filled_up deal_members
 

@@ -1,5 +1,5 @@
 -- What a visit's result means for a member of a proxy pool: rules/proxy_ring.py, word for word.
--- A member in a lane is an array, and so is what is known of the lane's ring; layouts.py names their places. The functions
+-- A member in a lane is an array, and so is what is known of the lane's ring; lua_layouts.py names their places. The functions
 -- are made when they are needed: most calls have nothing to do with proxy pools.
 --
 -- uses clock: now

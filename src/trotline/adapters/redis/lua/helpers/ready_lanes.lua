@@ -1,7 +1,7 @@
 -- The queues of ready lanes; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job_books: max min pack_ unpack_ P book woke many
+-- uses job_counters: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
@@ -70,7 +70,7 @@ end
 local function enter(lane, at, moment)
   local level, entry = lane[at], popped[lane]
   if entry and popped_at == level then
-    -- It was popped just now, so no other entry has its stamp. serve.lua marks the lane if it has changed.
+    -- It was popped just now, so no other entry has its stamp. lease_ready_lanes.lua marks the lane if it has changed.
     lane[at + STAMP] = unpack_("<I4", entry)
   else
     touch(lane)

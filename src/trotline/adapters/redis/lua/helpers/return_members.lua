@@ -6,12 +6,12 @@
 --
 -- part of pool_members
 -- uses clock: call now
--- uses job_books: sub min unpack_ P S
+-- uses job_counters: sub min unpack_ P S
 -- uses lane_pool: pool_of
 -- uses wake_lane: wake_lane
 -- uses proxy_ring: proxy_ring
 -- uses proxy_pools: pool_named
--- uses ring_evidence: all_calm evidence_of judge_site
+-- uses block_evidence: all_calm evidence_of judge_site
 -- uses member_limits: count_fault unload
 -- uses ring_store: open_rings sooner_lanes ring_of put_at_tail first_of flush_tails
 -- uses ring_moves: put_member lift_where test_a_ban hand_over

@@ -1,20 +1,20 @@
 -- Where a member of a lane goes: to its ring, or to those that rest.
 --
---   S resting:LANE  zset  members in quarantine, or due much later -> due and more (RESTING_FORM in layouts.py)
+--   S resting:LANE  zset  members in quarantine, or due much later -> due and more (RESTING_FORM in lua_layouts.py)
 --
--- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (graves.lua). One that was
+-- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (dequeued_tasks.lua). One that was
 -- removed from the pool rests where it is met, and comes back if it is added again: then it has the same number. One with
 -- an unknown number is dropped.
 --
 -- part of pool_members
 -- uses clock: call now
--- uses job_books: max unpack_ S
+-- uses job_counters: max unpack_ S
 -- uses lane_pool: pool_of
 -- uses account_locks: account_locks
 -- uses wake_lane: wake_lane
 -- uses proxy_ring: proxy_ring
 -- uses proxy_pools: pool_named
--- uses ring_evidence: judge_site
+-- uses block_evidence: judge_site
 -- uses ring_store: sooner_lanes ring_of change_ring put_at_head put_at_tail
 -- exports: put_member end_rests set_aside follow_changes lift_where test_a_ban hand_over
 

@@ -1,7 +1,7 @@
 -- The rings of lanes: members of a proxy pool that may go out there, the next one first.
 --
---   S ring:LANE   list  those members (packed, MEMBER in layouts.py); those that came back together are one string
---   S rings       hash  lane -> what is known of its ring (RING in layouts.py up to GAP_AT; of a calm one up to CHANGES)
+--   S ring:LANE   list  those members (packed, MEMBER in lua_layouts.py); those that came back together are one string
+--   S rings       hash  lane -> what is known of its ring (RING in lua_layouts.py up to GAP_AT; of a calm one up to CHANGES)
 --
 -- Members that go to the tail of a ring are pushed together, as one string: at the end of the call, or before the ring is
 -- read. So a batch of visits through the members of a lane costs one pop and one push. What is known of the rings of all
@@ -9,11 +9,11 @@
 --
 -- part of pool_members
 -- uses clock: call
--- uses job_books: sub ceil max min pack_ unpack_ S many
+-- uses job_counters: sub ceil max min pack_ unpack_ S many
 -- uses lane_pool: pool_of
 -- uses proxy_pools: pool_named
 -- uses proxy_ring: proxy_ring
--- uses ring_evidence: all_calm read_evidence evidence_of
+-- uses block_evidence: all_calm read_evidence evidence_of
 -- exports: begin_rings open_rings sooner_lanes read_rings keep_ring ring_of change_ring put_at_head put_at_tail
 -- exports: pop_members first_of flush_tails flush_rings write_ring_strings
 

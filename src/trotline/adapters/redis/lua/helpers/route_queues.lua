@@ -1,6 +1,6 @@
 -- A queue per route (rules/route_queues.py): of a job with such queues, a level has the number of the queue in it.
 --
--- uses job_books: floor
+-- uses job_counters: floor
 -- uses shared_lanes: SPLIT
 -- exports: queue_of plain_level levels_of
 

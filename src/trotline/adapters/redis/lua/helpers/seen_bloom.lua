@@ -3,7 +3,7 @@
 --   P s:LAYER:PARTITION    its bits; see fingerprints_bloom.lua
 --   P job plan             its layers
 --
--- uses job_books: P book
+-- uses job_counters: P book
 -- uses fingerprints_bloom: memory_has memory_add
 -- exports: seen_has seen_add seen_close
 

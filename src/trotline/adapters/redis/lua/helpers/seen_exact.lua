@@ -9,7 +9,7 @@
 -- like the nodes of a tree: those of N are 2N and 2N + 1, and at any moment the buckets are `buckets` to 2 * buckets - 1.
 --
 -- uses clock: call
--- uses job_books: floor min P book
+-- uses job_counters: floor min P book
 -- exports: seen_has seen_add seen_close
 
 local FILL = 190

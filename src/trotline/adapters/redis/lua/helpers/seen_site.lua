@@ -13,7 +13,7 @@
 -- once in every job: a second job would visit nothing at all if its first page were known.
 --
 -- uses clock: call now
--- uses job_books: byte JOB
+-- uses job_counters: byte JOB
 
 -- It puts itself in the place of the job's own memory: seen_has, seen_add and seen_close are those of the helper in
 -- front of it, and memory_... those of fingerprints_exact.lua or fingerprints_bloom.lua.

@@ -7,7 +7,7 @@
 -- A string that is not a lane was written by another program: such a lane is opened again (docs/decisions/088).
 --
 -- uses clock: call now
--- uses job_books: sub byte max pack_ unpack_ P S book job_pace tally
+-- uses job_counters: sub byte max pack_ unpack_ P S book job_pace tally
 -- uses other_jobs: job_of
 -- uses wake_lane: wake_lane
 -- uses lane_pool: pool_of pool_parts
@@ -65,7 +65,7 @@ function bounds_of(name)
   return bounds
 end
 
--- A lane with nothing in it, in the order of layouts.py; the last six values are room for its first levels: an array that
+-- A lane with nothing in it, in the order of lua_layouts.py; the last six values are room for its first levels: an array that
 -- grows later is copied.
 local function blank_lane(name)
   return {name, "", false, 0, 0, 0,

@@ -4,12 +4,12 @@
 --
 -- part of pool_members
 -- uses clock: now
--- uses job_books: sub max pack_ unpack_
+-- uses job_counters: sub max pack_ unpack_
 -- uses lane_pool: pool_of
 -- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
 -- uses proxy_pools: pool_named deal_members
--- uses ring_evidence: all_calm evidence_of
+-- uses block_evidence: all_calm evidence_of
 -- uses member_limits: member_chance look_up held_up count_start
 -- uses ring_store: open_rings keep_ring ring_of change_ring put_at_head pop_members first_of
 -- uses ring_moves: put_member end_rests set_aside follow_changes
@@ -21,7 +21,7 @@ local LOOKS = 32
 local no_member, full_weight -- once
 -- Members that were popped, and have to be looked at.
 local popped
--- What a lease takes, TAKEN in layouts.py: one array for all lanes. And parts of new members.
+-- What a lease takes, TAKEN in lua_layouts.py: one array for all lanes. And parts of new members.
 local taken = {} -- once
 local plain, new_rest, new_state -- once
 

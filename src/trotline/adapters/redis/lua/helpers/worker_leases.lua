@@ -1,18 +1,18 @@
 -- The leases of workers, and their return when a worker leaves or dies.
 --
---   P held:W    hash  token (6 bytes) -> parcel, see leased_parts in graves.lua
+--   P held:W    hash  token (6 bytes) -> parcel, see leased_parts in dequeued_tasks.lua
 --   P workers   zset  W -> last heartbeat
 --   P about     hash  W -> WorkerInfo
 --   P figures   hash  d..W, f..W -> leases it ended as done / as retried or buried
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now
--- uses job_books: pack_ unpack_ P book many tally
+-- uses job_counters: pack_ unpack_ P book many tally
 -- uses shared_lanes: run
 -- uses pool_members: members
 -- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
--- uses graves: leased_parts counts_of with_counts
+-- uses dequeued_tasks: leased_parts counts_of with_counts
 -- uses graveyard: bury
 -- exports: HELD latest_first give_back held_by take_from forget_worker rescue_leases
 

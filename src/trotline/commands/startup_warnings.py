@@ -1,0 +1,83 @@
+"""Notes of a run: other workers, changed code, unusable seeds, and pages that are gone from the archive."""
+
+from pathlib import PurePath
+
+from trotline.commands.resolve_job import JobFound
+from trotline.commands.seed import Seeded
+from trotline.config.spider_loader import parse_ref
+from trotline.model.job import WorkerView
+from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules import redaction
+from trotline.rules.archive_loss_note import ArchiveNote
+
+_SEED_REASONS = {
+    "host": "out of scope: not one of the spider's hosts",
+    "excluded": "out of scope: matches exclude",
+    "not included": "out of scope: matches no include pattern",
+    "depth": "out of scope: deeper than max_depth",
+}
+_MOST = 5
+"""Bad lines that are quoted."""
+
+
+def source_of(ref: str) -> str:
+    """The name of the file that a job is started from, without its folder, which differs between machines."""
+    address = parse_ref(ref)
+    return PurePath(address.file).name if address.file else address.module
+
+
+def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
+    """The job goes on with other code than it began with, or the last job of this name was another file's."""
+    source, before = source_of(ref), opened.before
+    if before is None:
+        return []
+    begun = before.rules.source
+    if begun and begun != source:
+        return [
+            f"{before.id} was started from {begun}, and this is {source}: two files have a spider named"
+            f" {before.spider!r}; rename one of them"
+        ]
+    if opened.resumed and version and before.version and version != before.version:
+        return [
+            f"{source} has changed since {before.id} began: pages that were read before keep what the old code stored"
+            " (visit all of them again: --fresh)"
+        ]
+    return []
+
+
+def about_lost(pages: int, archive: str) -> list[str]:
+    """Of this run: the note of the job has those of all workers."""
+    return [ArchiveNote(lost=pages, place=archive).sentence.replace(" of this job ", " of this run ", 1)]
+
+
+async def about_others(opened: OpenJob) -> list[str]:
+    alive = [worker for worker in await opened.console.workers() if worker.silent_for < DEAD_AFTER]
+    if not alive:
+        return []
+    places = ", ".join(sorted({_place(worker) for worker in alive})[:_MOST])
+    return [f"another run works on {opened.job.id} ({places}): both share its pages and its pace"]
+
+
+def _place(worker: WorkerView) -> str:
+    about = worker.about
+    return f"process {about.process} on {about.host}" if about.host else worker.name
+
+
+def about_seeds(seeded: Seeded) -> list[str]:
+    found = []
+    for why, count in seeded.refused.most_common():
+        example = seeded.examples.get(why, "")
+        such = f", such as {redaction.url(example)}" if example else ""
+        seeds = "1 seed is" if count == 1 else f"{count:,} seeds are"
+        found.append(f"{seeds} not visited: {_SEED_REASONS.get(why, why)}{such}")
+    return [*found, bad_lines(seeded)] if seeded.bad else found
+
+
+def bad_lines(seeded: Seeded) -> str:
+    """Which lines of the file of seeds cannot be used; empty if all can."""
+    if not seeded.bad:
+        return ""
+    quoted = "; ".join(f"line {line}: {why}" for line, why in seeded.bad_lines[:_MOST])
+    lines = "1 line" if seeded.bad == 1 else f"{seeded.bad:,} lines"
+    return f"{lines} of the seeds cannot be used: {quoted}" + ("; ..." if seeded.bad > _MOST else "")
