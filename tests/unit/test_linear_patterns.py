@@ -129,6 +129,7 @@ PATTERNS = {
     "rules/pool_names.py:SERVED": AUTHOR,
     "config/account_table.py:_SECRET_KEY": AUTHOR,
     "config/account_table.py:_USES": AUTHOR,
+    "rules/redaction.py:_BOOKS": "search",
     "rules/redaction.py:_PAIR": "sub",
     "rules/redaction.py:_SCHEME": "search",
     "rules/redaction.py:_SECRET": "search",

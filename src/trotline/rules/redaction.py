@@ -32,7 +32,7 @@ _PATHS = frozenset({"http", "https", "file"})
 password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
 _SECRET = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
-_BOOKS = re.compile(r"[?&]books=(?=[\w+.-]+://)")
+_BOOKS = re.compile(r"([?&]books=)(?=[\w+.-]{1,40}://)")
 """In the URL of a broker, before that of its books (rules/broker_urls.py): each has a password of its own."""
 _NESTED = 3
 """A URL in a URL in a URL."""
@@ -59,8 +59,11 @@ def url(text: str, keys: Collection[str] = ()) -> str:
 def place(text: str, keys: Collection[str] = ()) -> str:
     """The redacted address of a frontier or sink, also one that is not a valid URL because of a typo: what is
     before an @ may be a password."""
-    if books := _BOOKS.search(text):
-        return f"{place(text[: books.start()], keys)}{books[0]}{place(text[books.end() :], keys)}"
+    # Every second part is the name of the parameter.
+    return "".join([part if at % 2 else _place(part, keys) for at, part in enumerate(_BOOKS.split(text))])
+
+
+def _place(text: str, keys: Collection[str]) -> str:
     start, at, rest = text.rpartition("@")
     if not at:
         return url(text, keys)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.cli.held_back_view import FEED, remedy
+from trotline.cli.outage_remedy import FEED, remedy
 from trotline.model.job import Job, LaneRules
 from trotline.model.queue_job import SCRAPY
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trotline.commands.steer import Verb, steer
+from trotline.commands.job_control import Verb, steer
 from trotline.errors import SettingsError
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State
 
