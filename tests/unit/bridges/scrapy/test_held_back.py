@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from trotline.rules.scrapy_job_owner import SpiderNote
 
 from trotline.bridges.scrapy import sink_pipeline
 from trotline.bridges.scrapy.frontier_client import FrontierClient
@@ -17,6 +16,7 @@ from trotline.frontier import reconnect
 from trotline.model.job import LaneRules, WorkerInfo
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.rules.scrapy_job_owner import SpiderNote
 
 
 async def test_the_heartbeat_says_what_the_process_waits_for() -> None:
