@@ -22,11 +22,12 @@ from trotline.testing.redis_server import DEBIAN
 FIELDS = (
     "floor", "ceiling", "concurrency", "interval", "next_start", "rest_until", "failures", "failing_since",
     "rests", "slowed_at", "latency", "usual", "trouble", "credit", "credited_at", "limit", "sure", "lost", "phase_at",
-    "answers", "last_answers", "last_phase", "asked", "asked_at",
+    "answers", "last_answers", "last_phase", "asked", "asked_at", "older",
 )  # fmt: skip
 START = "local now\nlocal floor, max, min = math.floor, math.max, math.min\n"
 HARNESS = """
 local lane = {"name", "", 0, 0, 0}
+lane[LEASED] = 0
 local told = {}
 for _, step in ipairs(cmsgpack.unpack(ARGV[1])) do
   now = step[2]
@@ -48,7 +49,7 @@ for _, step in ipairs(cmsgpack.unpack(ARGV[1])) do
   found[#found + 1] = free_at(lane) or "never"
   found[#found + 1] = credit(lane)
   found[#found + 1] = credit_at(lane)
-  for field = FLOOR, ASKED_AT do found[#found + 1] = lane[field] end
+  for field = FLOOR, OLDER do found[#found + 1] = lane[field] end
   for i, value in ipairs(found) do
     if type(value) == "number" then found[i] = string.format("%.17g", value) end
   end
@@ -101,6 +102,7 @@ def in_python(opened: Pace, history: list[tuple[Any, ...]]) -> list[list[bytes]]
     lane, running = pace.open_lane(pace.bounds_of(opened), history[0][1]), 0
     for verb, now, *rest in history:
         found: list[Any] = []
+        before = lane
         if verb == "learn":
             kind, took, quiet, interval, chance, robots = rest
             lane = adaptive_pace.learn(lane, LaneFeedback(kind, took, quiet, interval, robots), now, chance)
@@ -114,6 +116,8 @@ def in_python(opened: Pace, history: list[tuple[Any, ...]]) -> list[list[bytes]]
             running = rest[1]
             starts, lane = pace.reserve(lane, now, rest[0], running, HORIZON, heeds=rest[2])
             found += starts
+        if verb in ("learn", "forgive"):
+            lane = pace.with_older(lane, running, before, running)
         free = pace.free_at(lane, now, running, HORIZON)
         found += ["never" if free == pace.NEVER else free, pace.credit(lane, now), pace.credit_at(lane, now)]
         found += [getattr(lane, field) for field in FIELDS]

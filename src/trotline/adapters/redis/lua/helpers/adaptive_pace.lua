@@ -51,7 +51,7 @@ local function healed(lane)
   if lane[LIMIT] > 0 and lane[LOST] == 0 then
     lane[LOST], lane[PHASE], lane[ANSWERS] = max(now - lane[PHASE], INSTANT), now, 0
   end
-  lane[FAILURES], lane[SINCE], lane[RESTS], lane[WHY] = 0, 0, 0, ""
+  lane[FAILURES], lane[SINCE], lane[RESTS], lane[WHY], lane[OLDER] = 0, 0, 0, "", 0
 end
 
 local function counted(lane)

@@ -75,7 +75,7 @@ function given_up(lane, patience)
 end
 
 function forgive(lane)
-  lane[FAILURES], lane[SINCE], lane[RESTS] = BREAKER - 1, 0, 0
+  lane[FAILURES], lane[SINCE], lane[RESTS], lane[OLDER] = BREAKER - 1, 0, 0, 0
 end
 
 function failing(lane)
