@@ -17,6 +17,8 @@ log = logging.getLogger("trotline.scrapy")
 MOST = 1_000
 """Objects of one page that are compared: they are held until it is settled, as the id of a freed one is used again."""
 
+_PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
+
 
 class SharedObjects:
     """Warns once for each callback. Only the values of `meta` and `cb_kwargs` are compared, not what is in them."""
@@ -28,6 +30,9 @@ class SharedObjects:
 
     def look(self, request: Request, parent: Parent) -> None:
         """At a new request."""
+        if _are_plain(request.meta) and _are_plain(request.cb_kwargs):
+            # Nearly all requests, and a page may have hundreds.
+            return
         callback = parent.lease.task.route if isinstance(parent, Visit) else "start"
         if callback in self._warned:
             return
@@ -42,6 +47,10 @@ class SharedObjects:
         for _, value in found:
             if len(before) < MOST:
                 before[id(value)] = value
+
+
+def _are_plain(values: dict[Any, Any]) -> bool:
+    return not values or _PLAIN.issuperset(map(type, values.values()))
 
 
 def _changeable(request: Request) -> Iterator[tuple[str, Any]]:
