@@ -41,9 +41,10 @@ class OtelTracer:
             span_limits=SpanLimits(max_attribute_length=LONGEST_VALUE),
             shutdown_on_exit=False,
         )
+        self._exporter = OTLPSpanExporter(endpoint=url, timeout=TIMEOUT)
         self._provider.add_span_processor(
             BatchSpanProcessor(
-                OTLPSpanExporter(endpoint=url, timeout=TIMEOUT),
+                self._exporter,
                 max_queue_size=QUEUE,
                 max_export_batch_size=QUEUE // 4,
                 schedule_delay_millis=EVERY * 1000,
@@ -69,8 +70,11 @@ class OtelTracer:
 
         # A thread that no end of a process waits for, unlike those of the loop.
         threading.Thread(target=shut_down, name="trotline-otel-end", daemon=True).start()
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(ended.wait(), CLOSE_WITHIN)
+        except TimeoutError:
+            # Or its thread would try on, with a collector that is dead.
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _record(self, span: Span, parent: trace.Span | None) -> None:
         context = None if parent is None else trace.set_span_in_context(parent)

@@ -2,9 +2,10 @@
 
 import random
 import socket
+import threading
 import time
 
-from trotline.adapters.otel.tracer import CLOSE_WITHIN, QUEUE, OtelTracer
+from trotline.adapters.otel.tracer import CLOSE_WITHIN, QUEUE, TIMEOUT, OtelTracer
 from trotline.model.span import Span
 
 
@@ -17,3 +18,9 @@ async def test_a_silent_collector_and_a_full_queue_delay_the_end_by_seconds_only
         began = time.monotonic()
         await tracer.close()
         assert time.monotonic() - began < CLOSE_WITHIN + 2.0
+
+        # At most the request that is under way: a thread that tries again uses random numbers beside other tests.
+        for thread in threading.enumerate():
+            if thread.name == "trotline-otel-end":
+                thread.join(TIMEOUT + 2.0)
+                assert not thread.is_alive()
