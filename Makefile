@@ -136,8 +136,9 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
-	$(BIN)/python -m tests.e2e.broker_soak --broker rabbitmq
-	$(BIN)/python -m tests.e2e.broker_soak --broker sqs
+	$(BIN)/python -m tests.e2e.frontier_soak --frontier postgresql
+	$(BIN)/python -m tests.e2e.frontier_soak --frontier rabbitmq
+	$(BIN)/python -m tests.e2e.frontier_soak --frontier sqs
 	$(BIN)/python -m tests.e2e.chain_soak
 	$(BIN)/python -m tests.e2e.archive_kills --kills 100
 	$(BIN)/python -m tests.e2e.archive_kills --kills 100 --s3

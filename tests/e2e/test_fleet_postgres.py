@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.fleet import Fleet, OneServer, news
 from tests.e2e.fleet_crawl import Terms, crawl
 from tests.e2e.held_site import HeldSite
+from tests.e2e.postgres_standby import administrate, promote
 
 from trotline.testing.postgres_server import PASSWORD, USER, WHEEL, PostgresServer, binaries, pgbouncer, postgres
 from trotline.testing.shop import DemoShop
@@ -168,12 +169,7 @@ async def test_a_standby_takes_over_and_no_page_is_lost(tmp_path: Path, synchron
                 await job.worker()
             await job.done(80)
             old.stop("immediate")
-            await administrate(
-                new,
-                "SELECT pg_promote()",
-                "ALTER SYSTEM RESET synchronous_standby_names",
-                "SELECT pg_reload_conf()",
-            )
+            await promote(new)
             began = time.monotonic()
             await job.done(1)
             took = time.monotonic() - began
@@ -185,15 +181,6 @@ async def test_a_standby_takes_over_and_no_page_is_lost(tmp_path: Path, synchron
     print(f"standby took over: resumed after {took:.1f} s, fetched again {books.again}, unknown leases {unknown}")
     assert not books.trouble
     assert took < RESUME_WITHIN
-
-
-async def administrate(server: PostgresServer, *statements: str) -> None:
-    connection = await asyncpg.connect(server.url)
-    try:
-        for statement in statements:
-            await connection.execute(statement)
-    finally:
-        await connection.close()
 
 
 async def test_the_fleet_demo_needs_one_server(tmp_path: Path) -> None:

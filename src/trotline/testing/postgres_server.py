@@ -112,6 +112,17 @@ class PostgresServer:
             self._process.wait()
         self._process = None
 
+    def kill(self) -> None:
+        """`kill -9` of the server and of the processes that it started."""
+        if self._process is None:
+            return
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in (self.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
     def log(self) -> str:
         log = self.folder / "server.log"
         return log.read_text(errors="replace")[-4000:] if log.exists() else ""
