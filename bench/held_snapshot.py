@@ -3,8 +3,8 @@ from removing anything.
 
     python -m bench.held_snapshot [--tasks N] [--minutes M] [--lanes M] [--build debian|wheel]
 
-A queue of the same length all the time: put, lease and settle a batch each, until so many tasks are done or the snapshot
-was held for so long. The cost of every 10,000 tasks, and that of the last ones against that of the first ones.
+A queue of the same length all the time: put, lease and settle a batch each, until so many tasks are done or the
+snapshot was held for so long. The cost of every 10,000 tasks, and that of the last ones against that of the first ones.
 """
 
 import argparse
@@ -86,7 +86,10 @@ def main() -> None:
     with postgres(given.build, {"shared_buffers": "256MB", "max_wal_size": "4GB"}) as server:
         found = asyncio.run(costs(server, given.tasks, given.lanes, 60.0 * given.minutes))
     first, last, most = sum(found[:2]) / 2, sum(found[-2:]) / 2, max(found)
-    print(f"the last 20,000: {last:.0f} us, {last / first:.1f} times the first 20,000 (goal: {GOAL:.0f}); most of all slices {most:.0f} us")
+    print(
+        f"the first 20,000: {first:.0f} us; the last: {last:.0f}, {last / first:.1f} times as much (goal: {GOAL:.0f})"
+    )
+    print(f"most of all slices: {most:.0f} us, {most / first:.1f} times as much as the first ones")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     python -m tests.e2e.frontier_soak --frontier rabbitmq --kills 200
     python -m tests.e2e.frontier_soak --frontier sqs --kills 200 --books postgresql
 
-PostgreSQL has tasks and rows, and a standby. While workers die, it is killed, crashes and is restarted, its sessions are
-ended, and the standby takes over in the end. RabbitMQ is a cluster of three nodes: the node with the first queues is
+PostgreSQL has tasks and rows, and a standby. While workers die, it is killed, crashes and is restarted, its sessions
+are ended, and the standby takes over in the end. RabbitMQ is a cluster of three nodes: the node with the first queues is
 killed and comes back, a node is short of memory and blocks publishers, and all connections are closed, so that messages
 are delivered again. The server for SQS is away for a while. Lost and duplicated rows must be 0, and the end is
 announced once.
@@ -126,8 +126,11 @@ def postgresql_faults(old: PostgresServer, new: PostgresServer) -> list[Fault]:
         await asyncio.to_thread(old.start)
 
     async def cut() -> None:
-        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        await administrate(old, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+        await administrate(
+            old,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+        )
 
     async def fail_over() -> None:
         """What the primary has settled, the standby has: workers are told of a commit when both have it."""

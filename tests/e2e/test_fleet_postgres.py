@@ -17,7 +17,7 @@ from tests.e2e.fleet_crawl import Terms, crawl
 from tests.e2e.held_site import HeldSite
 from tests.e2e.postgres_standby import administrate, promote
 
-from trotline.testing.postgres_server import PASSWORD, USER, WHEEL, PostgresServer, binaries, pgbouncer, postgres
+from trotline.testing.postgres_server import PASSWORD, USER, WHEEL, binaries, pgbouncer, postgres
 from trotline.testing.shop import DemoShop
 from trotline.testing.shop.trouble import Manners
 

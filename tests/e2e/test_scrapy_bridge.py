@@ -270,7 +270,10 @@ async def test_items_of_settled_pages_are_in_the_feed_of_a_process_that_was_kill
 
 
 @pytest.mark.slow("a site that is away for four seconds")
-async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage(tmp_path: Path, frontier: str) -> None:
+@pytest.mark.parametrize("status", [0, 503])
+async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage(
+    tmp_path: Path, frontier: str, status: int
+) -> None:
     lost, until = 0, time.monotonic() + 3600.0
 
     @web.middleware
@@ -279,6 +282,8 @@ async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage
         until = time.monotonic() + 4.0 if not lost else until
         if time.monotonic() < until:
             lost += 1
+            if status:
+                return web.Response(status=status)
             assert request.transport is not None
             request.transport.abort()
         return await handler(request)

@@ -25,8 +25,10 @@ _LONGEST_REASON = 200
 _LIBRARIES = tuple(str(Path(file).parent) for file in (scrapy.__file__, __file__))
 _DROPPED = frozenset((404, 410))
 _THROTTLED = 429
+_BLOCKED = frozenset((401, 403, _THROTTLED))
 _WEB = ("http:", "https:")
 _UNAVAILABLE = 503
+_SERVER_ERROR = 500
 
 
 class Visit:
@@ -120,8 +122,7 @@ class Visit:
         if self.unhandled and not (self.items or self.children or self.sent):
             if self.status in _DROPPED:
                 return Done(why=f"{Kind.GONE}: {self.status}")
-            kind = Kind.BROKEN if self.status >= 500 else Kind.BLOCKED if self.status in (401, 403, 429) else Kind.GONE
-            return Bury(f"{kind}: {self.status}")
+            return Bury(f"{_kind_of(self.status)}: {self.status}")
         return Done()
 
     def _buried(self, what: str, failure: Failure) -> Bury:
@@ -136,13 +137,19 @@ class Visit:
         return redaction.text(whole(text), about=self.lease.task)
 
     def _feedback(self) -> LaneFeedback | None:
-        """Of each attempt. Which pages are tried again, and what an error status means, is the business of Scrapy's
-        middlewares."""
+        """Of each attempt. Which pages are tried again is the business of Scrapy's middlewares."""
         if self.rest is not None:
             return LaneFeedback(Kind.THROTTLED, rest=self.rest)
         if self.status:
-            return LaneFeedback(Kind.OK, took=self.latency) if self.status < 400 else None
+            if self.status < 400:
+                return LaneFeedback(Kind.OK, took=self.latency)
+            return LaneFeedback(Kind.BROKEN) if self._is_broken() else None
         return LaneFeedback(Kind.UNREACHABLE) if self._is_unreachable() else None
+
+    def _is_broken(self) -> bool:
+        """A server error that the spider does not handle, or that a middleware tries again. A 403 is not reported: one
+        section that is closed to all would stop the whole host."""
+        return self.status >= _SERVER_ERROR and (self.unhandled or self.again is not None)
 
     def _is_unreachable(self) -> bool:
         if not self.reached or not self.lease.task.url.startswith(_WEB):
@@ -154,6 +161,12 @@ class Visit:
             return failure_of(error) is not None or isinstance(error, OSError)
         # A middleware wants a retry, and keeps the error for itself.
         return self.again is not None
+
+
+def _kind_of(error_status: int) -> Kind:
+    if error_status >= _SERVER_ERROR:
+        return Kind.BROKEN
+    return Kind.BLOCKED if error_status in _BLOCKED else Kind.GONE
 
 
 def _and_more(requests: int) -> str:

@@ -64,6 +64,25 @@ def test_an_attempt_without_an_answer_that_scrapy_tries_again_is_reported_too() 
     assert visit.settlement().news == LaneFeedback(Kind.UNREACHABLE)
 
 
+def answered(status: int, *, unhandled: bool = False, again: bool = False) -> LaneFeedback | None:
+    visit = attempt()
+    visit.status, visit.unhandled = status, unhandled
+    visit.again = visit.lease.task if again else None
+    return visit.settlement().news
+
+
+@pytest.mark.parametrize("status", [500, 503, 522])
+def test_a_server_error_that_the_spider_does_not_handle_is_reported_to_the_lane(status: int) -> None:
+    assert answered(status, unhandled=True) == answered(status, again=True) == LaneFeedback(Kind.BROKEN)
+
+
+def test_an_error_that_the_spider_handles_and_a_403_are_answers() -> None:
+    assert answered(503) is None
+    assert answered(403, unhandled=True) is None
+    assert answered(403, again=True) is None
+    assert answered(404, unhandled=True) is None
+
+
 @pytest.mark.parametrize(
     "error", [IgnoreRequest("robots.txt"), NotSupported("no handler"), RuntimeError("a middleware of the project")]
 )
@@ -76,14 +95,6 @@ def test_a_request_that_no_downloader_got_says_nothing_about_the_host() -> None:
     visit.again = visit.lease.task
     assert visit.settlement().news is None
     assert attempt(FileNotFoundError("x"), url="file:///x").settlement().news is None
-
-
-@pytest.mark.parametrize("status", [403, 404, 500, 503])
-def test_an_error_status_is_an_answer_which_scrapy_judges(status: int) -> None:
-    visit = attempt()
-    visit.status = status
-    visit.again = visit.lease.task
-    assert visit.settlement().news is None
 
 
 @pytest.mark.parametrize(("member", "reported"), [(MemberResult.UNCLEAR, True), (MemberResult.UNUSED, False)])
