@@ -5,10 +5,10 @@
     python -m tests.e2e.frontier_soak --frontier sqs --kills 200 --books postgresql
 
 PostgreSQL has tasks and rows, and a standby. While workers die, it is killed, crashes and is restarted, its sessions
-are ended, and the standby takes over in the end. RabbitMQ is a cluster of three nodes: the node with the first queues is
-killed and comes back, a node is short of memory and blocks publishers, and all connections are closed, so that messages
-are delivered again. The server for SQS is away for a while. Lost and duplicated rows must be 0, and the end is
-announced once.
+are ended, and the standby takes over in the end. RabbitMQ is a cluster of three nodes: the node with the first queues
+is killed and comes back, a node is short of memory and blocks publishers, and all connections are closed, so that
+messages are delivered again. The server for SQS is away for a while. Lost and duplicated rows must be 0, and the end
+is announced once.
 """
 
 import asyncio
