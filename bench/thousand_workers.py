@@ -124,6 +124,13 @@ async def measured(place: Place, tasks: int, workers: int, lanes: int, connectio
     return f"| {place.name} | {workers:,} | {tasks:,} | {columns} | {share:.1f} |"
 
 
+async def rows(place: Place, given: argparse.Namespace) -> None:
+    """In one event loop: the connections of `place.jobs` belong to it."""
+    for tasks in given.tasks or (100_000, 1_000_000):
+        print(await measured(place, tasks, given.workers, given.lanes, given.connections), flush=True)
+    await place.jobs.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="A thousand workers on one server.")
     parser.add_argument("--tasks", type=int, action="append", help="may be given many times  [default: 100000 1000000]")
@@ -135,9 +142,7 @@ def main() -> None:
     print(HEADING, RULE, sep="\n")
     for name in given.server or ("redis", "postgresql"):
         with serving(name) as place:
-            for tasks in given.tasks or (100_000, 1_000_000):
-                row = asyncio.run(measured(place, tasks, given.workers, given.lanes, given.connections))
-                print(row, flush=True)
+            asyncio.run(rows(place, given))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ from trotline.errors import FrontierError
 CHILD, SUPERVISOR, BOTH = "child", "supervisor", "both"
 KINDS = {CHILD: 7, SUPERVISOR: 2, BOTH: 1}
 """Who is killed, and how often of ten."""
-GAVE_UP = b"worker processes died"
-"""A supervisor whose children die too often ends; whatever runs it as a service starts another."""
+RESTARTED = (b"worker processes died", b"Try again in a moment")
+"""A supervisor whose children die too often ends, and so does one that is started while the server is away; what runs
+it as a service (systemd, Kubernetes) starts another."""
+RESTART_SEC = 0.5
 
 
 @dataclass(kw_only=True)
@@ -102,7 +104,11 @@ class Fleet:
             code = running.process.returncode
             if code == 0:
                 self.over = True
-            elif code != -signal.SIGKILL and GAVE_UP not in err:
+            elif code == -signal.SIGKILL:
+                continue
+            elif any(why in err for why in RESTARTED):
+                await asyncio.sleep(RESTART_SEC)
+            else:
                 raise AssertionError(f"a worker ended with {code}: {out[-2000:].decode()} {err[-2000:].decode()}")
 
     async def strike(self) -> None:
