@@ -43,7 +43,7 @@ async def back_to(url, version):
         " ALTER TABLE {s}.old_history RENAME TO history;"
         " CREATE INDEX history_of ON {s}.history (site, kind, key, since);"
         " CREATE INDEX history_replaced_at ON {s}.history USING brin (replaced_at) WITH (autosummarize = on);"
-        " ALTER TABLE {s}.visits DROP COLUMN archive;"
+        " ALTER TABLE {s}.visits DROP COLUMN archive; ALTER TABLE {s}.records DROP COLUMN changes;"
         " DELETE FROM {s}.schema_version WHERE version > 4",
     )
 
@@ -54,7 +54,7 @@ async def test_a_history_from_before_partitions_becomes_one_of_them(anywhere):
     await sink.write([product("T1", seen_at=2_000.0, price=2)])
     await back_to(anywhere, 4)
 
-    assert (await sink.upgrade()).applied == ("005 archive", "006 merge", "007 history_by_time")
+    assert (await sink.upgrade()).applied == ("005 archive", "006 merge", "007 history_by_time", "008 changes")
 
     await sink.write([product("T1", seen_at=3_000.0, price=3)])
     versions = await ask(
@@ -78,6 +78,7 @@ async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
 
     assert (await late.upgrade()).applied == (
         "002 visits", "003 row_counts", "004 prefixes", "005 archive", "006 merge", "007 history_by_time",
+        "008 changes",
     )  # fmt: skip
     await late.open()
     await sink.close()
@@ -99,7 +100,9 @@ async def test_tables_from_before_prefixes_are_upgraded_also_with_a_view_on_them
     if view:
         await ask(anywhere, "CREATE VIEW {s}.mine AS SELECT key FROM {s}.records")
 
-    assert (await sink.upgrade()).applied == ("004 prefixes", "005 archive", "006 merge", "007 history_by_time")
+    assert (await sink.upgrade()).applied == (
+        "004 prefixes", "005 archive", "006 merge", "007 history_by_time", "008 changes",
+    )  # fmt: skip
 
     await sink.write([product("T1", price=2), product("T9")])
     assert [row.key for row in await sink.rows(["https://shop.example/p/T9"])] == ["T9"]

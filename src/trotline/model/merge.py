@@ -68,6 +68,8 @@ class Source(NamedTuple):
     url: str
     seen_at: Moment
     first_seen_at: Moment
+    changes: int
+    """How often its data has changed: a re-parse changes it without another sighting."""
     data: str
     """JSON."""
     merged: bool

@@ -8,7 +8,8 @@ from trotline.model.merge import Identity, Link, MergeChange, MergeTotals, Revie
 
 class MergeStore(Protocol):
     """M1 a change is stored whole or not at all; computed from an older state, it is refused
-    M2 each stored record that is new, was seen again, or was merged under another rule, is found as changed; others not
+    M2 each stored record that is new, was seen again, has other data, or was merged under another rule, is found as
+       changed; others not
     M3 a record that is not stored any more is found as gone, and nothing of it is left after the change
     M4 every source that was merged belongs to exactly one thing
     M5 keys and links are those of the last change that named the source

@@ -9,10 +9,12 @@ import xxhash
 
 from trotline.model.record import Record
 from trotline.model.record_row import Row, json_text
-from trotline.model.time import Moment
+from trotline.model.time import Moment, Seconds
 from trotline.rules import redaction
 
 Identity = tuple[str, str, str]
+TICK: Seconds = 1e-6
+"""Databases round times to microseconds: a difference of one is none."""
 
 
 class Made(NamedTuple):
@@ -101,10 +103,10 @@ def compared(
             if (row.site, row.kind) in kinds and hash_of_url(row.url) in failed:
                 found.of_failed += 1
             else:
-                found.not_made += (row.site, row.kind) in kinds and first <= row.seen_at <= last
+                found.not_made += (row.site, row.kind) in kinds and first - TICK <= row.seen_at <= last + TICK
         elif one.hash == hash_of(row.data):
             found.same += 1
-        elif one.seen_at < row.seen_at:
+        elif one.seen_at < row.seen_at - TICK:
             found.older += 1
         else:
             found.changed += 1

@@ -102,6 +102,18 @@ class MergeStoreContract:
         assert [("T1", True, 2_000.0)] == [(source.key, source.merged, source.seen_at) for source in again]
         assert len(sources) == len(other_rule)
 
+    async def test_m2_a_merged_record_that_a_reparse_has_changed_is_found_again(self, place: MergePlace) -> None:
+        sources = await self._three(place)
+
+        await place.sink.write([product("T1", price=1)])
+
+        [again] = await place.store.changed(RULE, (), BEGIN, 10)
+        await place.store.apply(change(await place.store.version(), [again]))
+        rest = await place.store.changed(RULE, (), BEGIN, 10)
+        await self._close(place)
+        assert ("T1", sources[0].seen_at) == (again.key, again.seen_at)
+        assert [] == rest
+
     async def test_m1_a_change_of_an_older_state_is_refused(self, place: MergePlace) -> None:
         await place.sink.write([product("T1")])
         await place.store.open()

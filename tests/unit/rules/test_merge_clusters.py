@@ -17,7 +17,7 @@ KEY, OTHER, LIST = 16 | EXACT, 32 | EXACT, 64 | PAGE
 def source(number: int, site: str = "", url: str = "") -> Source:
     site = site or f"s{number}"
     return Source(
-        number, site, "product", f"k{number}", url or f"https://{site}.example/{number}", 1.0, 1.0, "{}", False
+        number, site, "product", f"k{number}", url or f"https://{site}.example/{number}", 1.0, 1.0, 0, "{}", False
     )
 
 

@@ -12,7 +12,16 @@ from trotline.rules.merge_fields import check_precedence, thing_of
 
 def source(site, seen_at=1.0, first=1.0, **data):
     return Source(
-        source_id(site, "p", "k"), site, "p", "k", f"https://{site}.example/", seen_at, first, json.dumps(data), False
+        source_id(site, "p", "k"),
+        site,
+        "p",
+        "k",
+        f"https://{site}.example/",
+        seen_at,
+        first,
+        0,
+        json.dumps(data),
+        False,
     )
 
 

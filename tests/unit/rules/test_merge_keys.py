@@ -9,7 +9,7 @@ from trotline.rules.merge_keys import ALIKE, EXACT, PAGE, ids_of, keys_of, kind_
 
 
 def source(data, *, key="k", url="https://a.example/p/1", kind="p"):
-    return Source(1, "a", kind, key, url, 1.0, 1.0, json.dumps(data), False)
+    return Source(1, "a", kind, key, url, 1.0, 1.0, 0, json.dumps(data), False)
 
 
 def blocks(data, by, author=None, **more):

@@ -29,7 +29,7 @@ FIELDS = (
 def source(number: int, fields: dict[str, object]) -> Source:
     key, url = f"K{number}", f"https://www.shop.example/p/{number}?utm_source=x&b=1&a=2#top"
     data = json.dumps(fields)
-    return Source(source_id("shop", "product", key), "shop", "product", key, url, 1.0, 1.0, data, merged=False)
+    return Source(source_id("shop", "product", key), "shop", "product", key, url, 1.0, 1.0, 0, data, merged=False)
 
 
 def results() -> list[object]:

@@ -31,6 +31,12 @@ def test_rows_are_new_changed_the_same_older_or_not_made():
     assert [(one.key, made.place) for one, made in changed] == [("c", (0, 2))]
 
 
+def test_a_time_that_a_database_has_rounded_to_microseconds_is_not_a_later_one():
+    made = made_of(record("a", seen_at=985.0531595, x=1), record("b", seen_at=986.0531594, x=1))
+    found, _ = differences.compared(made, [row("a", '{"x":2}', 985.05316), row("b", '{"x":2}', 986.053159)])
+    assert (found.changed, found.older) == (2, 0)
+
+
 def test_rows_of_pages_that_failed_are_not_rows_that_no_page_gives():
     made = made_of(record("a", x=1))
     rows = [row("a", '{"x":1}'), row("b", "{}"), row("c", "{}")]

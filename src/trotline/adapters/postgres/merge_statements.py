@@ -2,13 +2,14 @@
 
 _RECORD = (
     "r.site, r.kind, r.key, r.url, extract(epoch FROM r.seen_at)::float8, extract(epoch FROM r.first_seen_at)::float8,"
-    " r.data::text"
+    " r.changes, r.data::text"
 )
 CHANGED = f"""
     SELECT {_RECORD}, m.id IS NOT NULL
     FROM {{s}}.records AS r LEFT JOIN {{s}}.merge_sources AS m USING (site, kind, key)
     WHERE (r.site, r.kind, r.key) > ($2, $3, $4)
-        AND (m.id IS NULL OR m.seen_at <> extract(epoch FROM r.seen_at)::float8 OR m.rule <> $1)
+        AND (m.id IS NULL OR m.seen_at <> extract(epoch FROM r.seen_at)::float8 OR m.changes <> r.changes
+            OR m.rule <> $1)
         AND (cardinality($5::text[]) = 0 OR r.kind = ANY ($5::text[]))
     ORDER BY r.site, r.kind, r.key LIMIT $6
 """

@@ -167,14 +167,14 @@ class PostgresMergeStore:
     async def _put_sources(self, connection: Connection, change: MergeChange, thing_of: Mapping[int, str]) -> None:
         """By COPY: an array of each column costs this process twice as much."""
         lines = [
-            f"{one},{quoted(site)},{quoted(kind)},{quoted(key)},{seen_at!r},{change.rule},{thing_of[one]},"
+            f"{one},{quoted(site)},{quoted(kind)},{quoted(key)},{seen_at!r},{changes},{change.rule},{thing_of[one]},"
             f'"{{{",".join(map(str, change.keys[one]))}}}"\n'
-            for one, site, kind, key, _, seen_at, *_ in change.sources
+            for one, site, kind, key, _, seen_at, _, changes, *_ in change.sources
         ]
         await connection.copy_to_table(
             "merge_sources",
             source=BytesIO("".join(lines).encode()),
-            columns=("id", "site", "kind", "key", "seen_at", "rule", "thing", "keys"),
+            columns=("id", "site", "kind", "key", "seen_at", "changes", "rule", "thing", "keys"),
             schema_name=self._address.schema,
             format="csv",
         )

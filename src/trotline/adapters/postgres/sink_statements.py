@@ -25,6 +25,7 @@ def upsert(schema: str, window: float = 0.0) -> str:
         ON CONFLICT (site, kind, key) DO UPDATE SET
             data = CASE WHEN stored.data = excluded.data THEN stored.data ELSE excluded.data END,
             changed_at = CASE WHEN stored.data = excluded.data THEN stored.changed_at ELSE excluded.seen_at END,
+            changes = stored.changes + CASE WHEN stored.data = excluded.data THEN 0 ELSE 1 END,
             url = excluded.url, host = excluded.host, seen_at = excluded.seen_at, job = excluded.job
         WHERE excluded.seen_at >= stored.seen_at AND CASE
             WHEN stored.data <> excluded.data THEN true

@@ -30,7 +30,7 @@ from trotline.model.merge import (
 from trotline.model.time import Seconds
 
 _PATIENCE: Seconds = 30.0
-_RECORD = "r.site, r.kind, r.key, r.url, r.seen_at, r.first_seen_at, r.data"
+_RECORD = "r.site, r.kind, r.key, r.url, r.seen_at, r.first_seen_at, r.changes, r.data"
 _SAME_IDENTITY = "m.site = r.site AND m.kind = r.kind AND m.key = r.key"
 
 
@@ -64,7 +64,7 @@ class SqliteMergeStore:
             where = ["(r.site, r.kind, r.key) > (?, ?, ?)"]
             values: list[object] = [*after]
             if self._ready:
-                where.append("(m.id IS NULL OR m.seen_at <> r.seen_at OR m.rule <> ?)")
+                where.append("(m.id IS NULL OR m.seen_at <> r.seen_at OR m.changes <> r.changes OR m.rule <> ?)")
                 values.append(rule)
             if kinds:
                 where.append(f"r.kind IN {GIVEN}")

@@ -7,7 +7,7 @@ from trotline.adapters.sqlite.sink_sql_views import MOST_COLUMNS, can_be_column,
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS merge_sources (
         id INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
-        seen_at REAL NOT NULL, rule INTEGER NOT NULL,
+        seen_at REAL NOT NULL, changes INTEGER NOT NULL, rule INTEGER NOT NULL,
         -- The id of the thing's first source, as a number: most sources are their own.
         thing INTEGER NOT NULL,
         -- 8 bytes each: an index of merge_keys by source would cost as much as the table.
@@ -42,7 +42,7 @@ _OF_THINGS = {
 
 def exist(connection: sqlite3.Connection) -> bool:
     """As they are today: tables of another form hold nothing that could be used."""
-    asked = "SELECT 1 FROM pragma_table_info('merge_sources') WHERE name = 'thing' AND type = 'INTEGER'"
+    asked = "SELECT 1 FROM pragma_table_info('merge_sources') WHERE name = 'changes'"
     return connection.execute(asked).fetchone() is not None
 
 

@@ -30,10 +30,20 @@ def write(db: sqlite3.Connection, change: MergeChange) -> None:
     thing_of = {one: first_of(thing.id) for thing in change.things for one in thing.sources}
     rule, keys_of_source = change.rule, change.keys
     sources = [
-        (one, site, kind, key, seen_at, rule, thing_of.get(one, one), array("q", keys_of_source[one]).tobytes())
-        for one, site, kind, key, _, seen_at, *_ in change.sources
+        (
+            one,
+            site,
+            kind,
+            key,
+            seen_at,
+            changes,
+            rule,
+            thing_of.get(one, one),
+            array("q", keys_of_source[one]).tobytes(),
+        )
+        for one, site, kind, key, _, seen_at, _, changes, *_ in change.sources
     ]
-    _insert(db, "merge_sources (id, site, kind, key, seen_at, rule, thing, keys)", sources)
+    _insert(db, "merge_sources (id, site, kind, key, seen_at, changes, rule, thing, keys)", sources)
     moved = [(thing, one) for one, thing in thing_of.items() if one not in keys_of_source]
     moved += [(source.id, source.id) for source in change.alone if source.id not in keys_of_source]
     db.executemany("UPDATE merge_sources SET thing = ? WHERE id = ?", moved)
@@ -95,5 +105,5 @@ def _of_several(thing: Thing) -> tuple[object, ...]:
 
 
 def _of_one(source: Source) -> tuple[object, ...]:
-    number, site, kind, _, _, seen_at, first_seen_at, data, _ = source
+    number, site, kind, _, _, seen_at, first_seen_at, _, data, _ = source
     return thing_id(number), kind, data, "{}", 1, site, first_seen_at, seen_at

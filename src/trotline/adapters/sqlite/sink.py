@@ -29,7 +29,8 @@ T = TypeVar("T")
 _HEAD = "INSERT INTO records (site, kind, key, url, seen_at, first_seen_at, changed_at, data) VALUES "
 _TAIL = """ ON CONFLICT (site, kind, key) DO UPDATE SET
     url = excluded.url, seen_at = excluded.seen_at, data = excluded.data,
-    changed_at = CASE WHEN data <> excluded.data THEN excluded.seen_at ELSE changed_at END
+    changed_at = CASE WHEN data <> excluded.data THEN excluded.seen_at ELSE changed_at END,
+    changes = changes + (data <> excluded.data)
     WHERE excluded.seen_at > seen_at OR (excluded.seen_at = seen_at AND excluded.data <> data)"""
 _LAST = "SELECT (SELECT coalesce(max(rowid), 0) FROM records), (SELECT coalesce(max(rowid), 0) FROM history)"
 """The last row ids of records and history: within a transaction they grow by the number of inserts."""

@@ -22,7 +22,7 @@ _SCHEMA = """
     CREATE TABLE records (
         site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, url TEXT NOT NULL,
         seen_at REAL NOT NULL, first_seen_at REAL NOT NULL, changed_at REAL NOT NULL,
-        data TEXT NOT NULL,
+        data TEXT NOT NULL, changes INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (site, kind, key));
     CREATE TABLE history (
         site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -61,6 +61,8 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     # Files of older versions may lack these tables, or columns of them.
+    if connection.execute("SELECT 1 FROM pragma_table_info('records') WHERE name = 'changes'").fetchone() is None:
+        connection.execute("ALTER TABLE records ADD COLUMN changes INTEGER NOT NULL DEFAULT 0")
     ledger.prepare(connection)
     connection.execute(row_counts.TABLE)
     connection.execute("COMMIT")
