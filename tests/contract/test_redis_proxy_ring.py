@@ -69,7 +69,12 @@ rings = st.builds(
     tested_since=st.sampled_from([0.0, NOW - 100]),
     tested_blocked_at=st.sampled_from([0.0, NOW - 90]),
 )
-pool_rules = st.builds(PoolRules, interval=st.sampled_from([0.0, 1.5]), hold=st.sampled_from([0, 1, 1, 5]))
+pool_rules = st.builds(
+    PoolRules,
+    interval=st.sampled_from([0.0, 1.5]),
+    hold=st.sampled_from([0, 1, 1, 5]),
+    probe=st.sampled_from([0.0, 30.0]),
+)
 cases = st.tuples(
     st.floats(0, 30).map(lambda seconds: NOW + seconds),
     identities,

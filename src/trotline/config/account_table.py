@@ -175,6 +175,8 @@ class _Reader:
             member_uses=uses,
             uses_window=window,
             rest_of_dead=timeout,
+            # To try a rejected login again soon may lock the account.
+            probe=0.0,
         )
 
     def _notes(self, proxies: PoolTable | None) -> tuple[str, ...]:

@@ -88,6 +88,9 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Begins with the first start through the member after the last window."""
     rest_of_dead: Seconds = 0.0
     """Rest of a member, for all lanes, after its worker was silent for too long: a worker that hangs may still send."""
+    probe: Seconds = 30.0
+    """The longest rest of the member whose ban shows that the site blocks all of them, and of those that find later
+    that it still does: without them a pool whose members all rest would not notice the end of the block. 0: `rest`."""
 
 
 class PoolMember(msgspec.Struct, frozen=True, array_like=True):

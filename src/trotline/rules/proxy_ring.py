@@ -248,7 +248,10 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
         # The bans are not over: they are bans of members.
         known = msgspec.structs.replace(known, tested=0)
     strikes = identity.strikes if ring.site_blocked else min(MOST_STRIKES, identity.strikes + 1)
-    rest = min(rules.longest_rest, rules.rest * 2.0 ** (max(strikes, 1) - 1)) * (1 + JITTER * chance)
+    rest = min(rules.longest_rest, rules.rest * 2.0 ** (max(strikes, 1) - 1))
+    if rules.probe > 0 and known.site_blocked and _is_probe(identity, ring, rules):
+        rest = min(rest, rules.probe)
+    rest *= 1 + JITTER * chance
     banned = msgspec.structs.replace(
         identity,
         quality=identity.quality - -(-identity.quality // LEARN),
@@ -259,6 +262,12 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
         strikes=strikes,
     )
     return Returned(banned, Place.RESTING, known, Lift.NONE)
+
+
+def _is_probe(identity: Identity, ring: LaneRing, rules: PoolRules) -> bool:
+    """Has the visit raised the alarm, or begun after it? Those that were under way may have had a ban of their own.
+    `ring`: before the visit."""
+    return not ring.site_blocked or identity.due - interval(identity, wanted_interval(rules, ring)) > ring.blocked_at
 
 
 def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:

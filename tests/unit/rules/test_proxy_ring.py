@@ -3,6 +3,7 @@
 import random
 from collections import Counter, deque
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,12 +86,14 @@ def test_one_ban_is_forgotten_and_good_visits_change_the_ring_no_more():
 
 @given(identities, rings, results, moments, pool_rules, chances)
 def test_no_visit_makes_a_member_due_earlier_and_a_ban_never_ends_early(identity, ring, result, now, rules, chance):
-    back = proxy_ring.returned(identity, ring, result, now, rules, chance=chance).identity
+    after_visit = proxy_ring.returned(identity, ring, result, now, rules, chance=chance)
+    back = after_visit.identity
 
     if result is BLOCKED:
         strikes = max(1, back.strikes)
         rest = min(rules.longest_rest, rules.rest * 2 ** (strikes - 1))
-        assert back.due >= now + rest - 0.001
+        least = min(rest, rules.probe) if after_visit.ring.site_blocked else rest
+        assert back.due >= now + least - 0.001
         assert back.due <= max(identity.due, now + rest * (1 + proxy_ring.JITTER) + 0.011)
     assert back.due >= identity.due
     assert back.banned_at == (now if result is BLOCKED else identity.banned_at)
@@ -329,6 +332,25 @@ def test_a_lane_that_always_bans_a_third_seldom_alarms_and_an_outage_there_is_fo
     assert alarms <= 10
 
     assert after(*[BLOCKED] * 20, ring=ring).site_blocked
+
+
+@pytest.mark.parametrize("probe", [30.0, 0.0])
+def test_members_that_show_whether_the_site_still_blocks_all_rest_for_a_short_time(probe):
+    rules = PoolRules(probe=probe)
+    before = after(*[BLOCKED] * 4)
+
+    def rest(started, ring):
+        went = proxy_ring.taken(Identity(member=1), started, 2.0)
+        rested = proxy_ring.returned(went, ring, BLOCKED, NOW + 60, rules).identity
+        return rested.due - NOW - 60
+
+    alarmed = after(BLOCKED, ring=before)
+    gap = msgspec.structs.replace(alarmed, gap=2.0)
+    usual, short = rules.rest, probe or rules.rest
+    assert rest(NOW, LaneRing()) == usual, "no alarm"
+    assert rest(NOW - 9, before) == short, "it raises the alarm"
+    assert rest(NOW - 9, gap) == usual, "it was under way: the ban may be its own"
+    assert rest(NOW + 30, gap) == short, "a probe"
 
 
 def test_bans_while_the_site_blocks_us_count_no_strike_and_a_lift_takes_back_what_was_counted():

@@ -325,7 +325,7 @@ DEALT_TOGETHER = 16
 """Members of a pool whose ids and numbers are kept in one string, in the order of their numbers."""
 SET_ASIDE = 255
 """In place of a member's uses: it rests because it was removed from the pool."""
-PACKED_RULES = struct.Struct("<ddIddIIdd")
+PACKED_RULES = struct.Struct("<ddIddIIddd")
 """PoolRules, in the order of its fields. Older versions wrote the first six."""
 
 TEMPLATE_NUMBERS = 65_000

@@ -15,7 +15,7 @@ API = "api.shop.example"
 
 
 def accounts(*ids: int, version: float = 1.0, name: str = BUYERS, **rules: float) -> Pool:
-    given = PoolRules(**({"rest": 600.0, "member_concurrency": 1} | rules))  # type: ignore[arg-type]
+    given = PoolRules(**({"rest": 600.0, "member_concurrency": 1, "probe": 0.0} | rules))  # type: ignore[arg-type]
     return Pool(name=name, version=version, rules=given, members=tuple(PoolMember(each) for each in ids))
 
 

@@ -289,6 +289,32 @@ class QuarantinePromises:
         assert rests == sorted(rests)
         assert rests[-1] > 2 * rests[0]
 
+    async def test_r10_a_pool_whose_members_all_rest_notices_the_end_of_the_block(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(*range(1, SITE_BLOCK + 2), probe=20.0))
+        await frontier.put(through(100))
+        under_way = (await take(frontier, limit=1))[0]
+        for _ in range(SITE_BLOCK):
+            alarm = await visit(frontier, BLOCKED)
+        await give(frontier, under_way, BLOCKED)
+
+        probes, waited = [], 0.0
+        for answer in (BLOCKED, GOOD):
+            while not (leases := await take(frontier, limit=1)):
+                await live_on(bench, frontier, 1.0, "w")
+                waited += 1.0
+            probes.append(leases[0].member)
+            await give(frontier, leases[0], answer)
+
+        assert probes == [alarm, alarm], "the one that raised the alarm; the others rest as after any ban"
+        assert waited < REST / 4
+        leases = []
+        for _ in range(6):
+            await live_on(bench, frontier, 1.0, "w")
+            leases += await take(frontier)
+        tested = [lease for lease in leases if lease.member != alarm]
+        assert len(tested) == 1, "is one of the other bans over, too?"
+
     async def test_r10_bans_between_good_visits_are_bans_of_members(self, bench: Bench) -> None:
         frontier, pools = await bench.open(), await bench.proxy_pools()
         await pools.register(pool_with(*range(1, 31)))

@@ -131,12 +131,22 @@ local function make()
 
   local weigh = ring_rules.weigh
 
+  -- Has the visit raised the alarm, or begun after it? blocked_at: before the visit.
+  local function is_probe(member, ring, rules, blocked_at)
+    return blocked_at == 0
+      or member[MEMBER_DUE] - ring_rules.interval(member, ring_rules.wanted_interval(rules, ring)) > blocked_at
+  end
+
   local function ban(member, ring, rules, chance)
-    local strikes = member[MEMBER_STRIKES]
-    if ring[RING_BLOCKED_AT] == 0 then strikes = min(MOST_STRIKES, strikes + 1) end
+    local strikes, blocked_at = member[MEMBER_STRIKES], ring[RING_BLOCKED_AT]
+    if blocked_at == 0 then strikes = min(MOST_STRIKES, strikes + 1) end
     weigh(ring, true)
     if ring[RING_TESTED] == member[MEMBER_ID] then ring[RING_TESTED] = ring_rules.not_tested end
-    local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1)) * (1 + RING_JITTER * chance)
+    local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1))
+    if rules[RULE_PROBE] > 0 and ring[RING_BLOCKED_AT] > 0 and is_probe(member, ring, rules, blocked_at) then
+      rest = min(rest, rules[RULE_PROBE])
+    end
+    rest = rest * (1 + RING_JITTER * chance)
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - ceil(member[MEMBER_QUALITY] / LEARN)
     member[MEMBER_DUE], member[MEMBER_BANNED_AT] = max(member[MEMBER_DUE], ceil_unit(now + rest)), now
     member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES] = 0, 0, strikes
