@@ -36,7 +36,7 @@ class ProxiedWeb(Web):
         self.together = 0
         """Visits through one proxy to one host at the same time."""
         self.while_banned = 0
-        """Visits after the site has answered that the proxy is banned."""
+        """Visits after the site has answered that the proxy is banned, as long as it bans at all."""
         self.bans = 0
         self._told: set[tuple[str, int]] = set()
         self.direct = 0
@@ -56,7 +56,7 @@ class ProxiedWeb(Web):
 
     async def _through(self, place: tuple[str, int], task: Task, way: Proxy) -> Answer | Failure:
         now = asyncio.get_running_loop().time()
-        if place in self._told and now < self._banned_until[place]:
+        if self.rude and place in self._told and now < self._banned_until[place]:
             self.while_banned += 1
         if now >= self._banned_until.get(place, 0.0):
             self._told.discard(place)
