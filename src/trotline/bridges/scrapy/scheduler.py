@@ -36,6 +36,7 @@ from trotline.bridges.scrapy.visit_events import VisitEvents
 from trotline.bridges.scrapy.visits import Visit
 from trotline.errors import TrotlineError
 from trotline.model.lease import Lease
+from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.tagged_json import NotData
@@ -200,14 +201,15 @@ class Scheduler(BaseScheduler):
             self._shared.look(request, parent)
         return added
 
-    def _add(self, request: Request, parent: Parent | None) -> bool:
+    def _add(self, request: Request, parent: Parent | None, before: Task | None = None) -> bool:
+        """`before`: the task that was redirected to it."""
         fingerprint = self._tasks.fingerprint(request, parent)
         imported = self._tasks.imported
         if self._client.results.knows(fingerprint) or (imported is not None and fingerprint in imported):
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
-        task = self._tasks.task(request, fingerprint, url)
+        task = self._tasks.task(request, fingerprint, url, before=before)
         self._stats.inc_value("scheduler/enqueued")
         if not isinstance(parent, Visit) or parent.request not in self._visits:
             self._client.add_tasks([task])
@@ -228,7 +230,7 @@ class Scheduler(BaseScheduler):
             return True
         own = visit.lease.task
         if self._tasks.is_filtered(request) and self._tasks.filtered(request) != own.fingerprint:
-            return self._add(request, visit)
+            return self._add(request, visit, before=own)
         visit.again = self._tasks.continued(request, own)
         return True
 
