@@ -298,6 +298,22 @@ async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage
     assert lost < 30, "it went on at full pace"
 
 
+@pytest.mark.slow("a Scrapy process")
+async def test_dead_proxies_of_the_project_rest_no_host_and_its_objects_kill_no_retry(
+    tmp_path: Path, frontier: str
+) -> None:
+    """26 failures of one host. If they were its own, it would rest for half an hour."""
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["rotating"], frontier, url=url)
+
+    assert run.items["rotating"] == ['{"name": "Product 0"}'], run.log
+    dead = await call(tmp_path, "dead", "rotating", "--frontier", frontier, "--json")
+    graves = [json.loads(line) for line in dead.out.splitlines()]
+    assert len(graves) == 13
+    assert {grave["why"].partition(":")[0] for grave in graves} == {"unreachable"}, graves
+    assert run.log.count("scrapy.not_carried") == 1
+
+
 @pytest.mark.slow("a disk that is full for three seconds")
 async def test_pages_wait_while_the_disk_of_their_feed_is_full_and_no_item_is_written_twice(
     tmp_path: Path, frontier: str

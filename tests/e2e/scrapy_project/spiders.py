@@ -435,6 +435,27 @@ class Patient(scrapy.Spider):
         yield {"url": response.url.partition("?")[2]}
 
 
+class Rotation:
+    """The proxy middleware of a project: its proxies are dead, and it keeps an object in the meta of requests."""
+
+    def process_request(self, request, spider=None):
+        if not request.url.endswith("/0"):
+            request.meta["proxy"] = "http://127.0.0.1:1"
+            request.meta["proxy_session"] = object()
+
+
+class Rotating(scrapy.Spider):
+    name = "rotating"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Rotation: 700}, "RETRY_TIMES": 1}
+
+    async def start(self):
+        for number in range(14):
+            yield scrapy.Request(f"{SITE}/product/{number}", priority=number)
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get()}
+
+
 class Dying(scrapy.Spider):
     """Its process is gone in the middle of the last page, long after the other pages were settled."""
 
