@@ -186,6 +186,20 @@ async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_imp
     await client.aclose()
 
 
+@pytest.mark.slow("a Scrapy process")
+async def test_other_spiders_read_tasks_in_their_json_form(tmp_path: Path, frontier: str, both: Servers) -> None:
+    place, _ = both.places()
+    client = Redis.from_url(place)
+    async with serving(site()) as url:
+        task = {"v": 1, "url": f"{url}/product/1", "priority": 20, "meta": {"shelf": 3}}
+        await client.lpush("wanted", json.dumps(task), json.dumps({"url": f"{url}/product/2", "q": "x"}))
+        run = await crawl(tmp_path, ["wanted"], frontier, url=url, TROTLINE_INBOX=f"{place}?inbox=wanted&idle=2s")
+    await client.aclose()
+
+    assert run.items["wanted"] == ['{"name": "Product 1", "meta": 3, "url": "1"}'], run.log
+    assert "unknown field 'q'" in run.log
+
+
 @pytest.mark.slow("two Scrapy processes, one after the other")
 async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Path, both: Servers) -> None:
     place, _ = both.places()

@@ -375,6 +375,15 @@ class Listed(RedisSpider):
         yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf")}
 
 
+class Wanted(scrapy.Spider):
+    """All of its URLs come from other programs."""
+
+    name = "wanted"
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf"), "url": response.url[-1]}
+
+
 class Proxied(scrapy.Spider):
     """Of a site that bans by address."""
 

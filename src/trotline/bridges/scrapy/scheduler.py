@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import msgspec
@@ -31,7 +30,8 @@ from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.request_tasks import Parent, RequestTasks
 from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.shared_objects import SharedObjects
-from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
+from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, tasks_of
+from trotline.bridges.scrapy.task_entries import TaskEntries
 from trotline.bridges.scrapy.visit_events import VisitEvents
 from trotline.bridges.scrapy.visits import Visit
 from trotline.errors import TrotlineError
@@ -93,6 +93,8 @@ class Scheduler(BaseScheduler):
         if options.inbox:
             self._client.start_urls = inbox = StartUrls(options.inbox, back, self._read_entries)
             setattr(spider, TRUSTS_INBOX, inbox.trusted)
+            usual = TaskEntries(spider, trusted=inbox.trusted).request
+            self._make_request: Callable[[bytes], Any] = getattr(spider, "make_request_from_data", usual)
         jars = CookieJars(self._crawler, self._client.worker)
         codec = RequestCodec(spider, frozenset(options.slots), jars.private)
         self._tasks = RequestTasks(self._crawler, options, codec, jars, pools, self._client.now)
@@ -236,9 +238,7 @@ class Scheduler(BaseScheduler):
 
     def _read_entries(self, entries: Sequence[bytes]) -> Tasks:
         """Of the inbox."""
-        usual = partial(request_of, trusted=getattr(self._spider, TRUSTS_INBOX))
-        make = getattr(self._spider, "make_request_from_data", usual)
-        found = tasks_of(entries, make, self._tasks.of_entry)
+        found = tasks_of(entries, self._make_request, self._tasks.of_entry)
         self._stats.inc_value("trotline/inbox", len(entries))
         return found
 
