@@ -209,6 +209,7 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
         await old.start()
         assert await reached(old, 20), old.log()
         words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--delay", "0", "--idle", "1s")
+        counted = await call(tmp_path, *words, "--dry-run", "--json")
         moved = await call(tmp_path, *words, "--json")
         # What its pages in flight led to.
         gate.set()
@@ -222,6 +223,8 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
 
     assert len(before) < 120
     assert json.loads(moved.out)["new"] + json.loads(rest.out)["new"] > 0
+    expected = json.loads(counted.out)
+    assert expected["movable"] > 0 and expected["known"] > 20 and not expected["refused"], counted
     assert set(new.stored()) == set(range(120)), new.log()
     # The start page is visited by each process that begins; nothing else twice.
     assert len(new.stored()) <= 121
