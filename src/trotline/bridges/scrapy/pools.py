@@ -25,15 +25,20 @@ POOL = "trotline_pool"
 """The key of `request.meta`, and the attribute of a spider, that names a pool."""
 UNKNOWN = "proxy is unknown to this process"
 UNUSABLE = "proxy is of a kind that this process cannot use"
+_OF_COMMANDS = "; to allow it: --allow "
+"""How the reason goes on that an address is private."""
 NOWHERE = "it has no proxy pool, and proxies are set"
 
 
 class Pools:
     """Read from the file of the setting TROTLINE_PROXIES. `open` and `keep` run in the client's loop."""
 
-    def __init__(self, file: str, spider: Spider, own: str, handlers: DownloadHandlers) -> None:
-        """`own`: the pool of requests that name none. SettingsError says what is wrong."""
-        self._book = proxy_pools.load(file)
+    def __init__(
+        self, file: str, spider: Spider, own: str, handlers: DownloadHandlers, allow: Collection[str] = ()
+    ) -> None:
+        """`own`: the pool of requests that name none; `allow`: private hosts and networks that lists of proxies may be
+        read from. SettingsError says what is wrong."""
+        self._book = _loaded(file, allow)
         self._handlers = handlers
         self._usable = handlers.schemes
         self._keeper: PoolKeeper | None = None
@@ -140,6 +145,18 @@ class Pools:
             return Snooze(5.0, NOWHERE)
         lane = lane_of(without_pool(task.lane), pool)
         return Snooze(0.0, "moved", msgspec.structs.replace(task, pool=pool, lane=lane))
+
+
+def _loaded(file: str, allow: Collection[str]) -> PoolBook:
+    try:
+        return proxy_pools.load(file, allow=allow)
+    except SettingsError as error:
+        what, private, more = error.what.partition(_OF_COMMANDS)
+        if not private:
+            raise
+        # A project has no options.
+        host = more.partition(",")[0]
+        raise SettingsError(what, hint=f'To allow it, in the settings: TROTLINE_ALLOW = ["{host}"]') from error
 
 
 def _can_use(book: PoolBook, name: str, usable: Collection[ProxyScheme]) -> bool:

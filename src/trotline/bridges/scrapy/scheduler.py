@@ -112,7 +112,7 @@ class Scheduler(BaseScheduler):
         if not self._options.proxies:
             return None
         handlers = DownloadHandlers.of(self._crawler.settings)
-        return Pools(self._options.proxies, spider, self._options.pool, handlers)
+        return Pools(self._options.proxies, spider, self._options.pool, handlers, self._options.allow)
 
     def _set_middlewares(self, pools: Pools) -> None:
         find = self._crawler.get_downloader_middleware
