@@ -186,6 +186,20 @@ async def test_a_spider_of_scrapy_redis_reads_its_list_after_a_change_of_its_imp
     await client.aclose()
 
 
+@pytest.mark.slow("a Scrapy process")
+async def test_other_spiders_read_tasks_in_their_json_form(tmp_path: Path, frontier: str, both: Servers) -> None:
+    place, _ = both.places()
+    client = Redis.from_url(place)
+    async with serving(site()) as url:
+        task = {"v": 1, "url": f"{url}/product/1", "priority": 20, "meta": {"shelf": 3}}
+        await client.lpush("wanted", json.dumps(task), json.dumps({"url": f"{url}/product/2", "q": "x"}))
+        run = await crawl(tmp_path, ["wanted"], frontier, url=url, TROTLINE_INBOX=f"{place}?inbox=wanted&idle=2s")
+    await client.aclose()
+
+    assert run.items["wanted"] == ['{"name": "Product 1", "meta": 3, "url": "1"}'], run.log
+    assert "unknown field 'q'" in run.log
+
+
 @pytest.mark.slow("two Scrapy processes, one after the other")
 async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Path, both: Servers) -> None:
     place, _ = both.places()
@@ -195,6 +209,7 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
         await old.start()
         assert await reached(old, 20), old.log()
         words = ("import", "scrapy-redis", "tree", "--from", place, "--frontier", place, "--delay", "0", "--idle", "1s")
+        counted = await call(tmp_path, *words, "--dry-run", "--json")
         moved = await call(tmp_path, *words, "--json")
         # What its pages in flight led to.
         gate.set()
@@ -208,6 +223,8 @@ async def test_a_crawl_of_scrapy_redis_is_taken_over_in_its_middle(tmp_path: Pat
 
     assert len(before) < 120
     assert json.loads(moved.out)["new"] + json.loads(rest.out)["new"] > 0
+    expected = json.loads(counted.out)
+    assert expected["movable"] > 0 and expected["known"] > 20 and not expected["refused"], counted
     assert set(new.stored()) == set(range(120)), new.log()
     # The start page is visited by each process that begins; nothing else twice.
     assert len(new.stored()) <= 121
@@ -296,6 +313,22 @@ async def test_a_host_that_only_fails_rests_and_its_pages_outlive_a_short_outage
     assert "scrapy.finished" in run.log
     assert "dead" not in run.log
     assert lost < 30, "it went on at full pace"
+
+
+@pytest.mark.slow("a Scrapy process")
+async def test_dead_proxies_of_the_project_rest_no_host_and_its_objects_kill_no_retry(
+    tmp_path: Path, frontier: str
+) -> None:
+    """26 failures of one host. If they were its own, it would rest for half an hour."""
+    async with serving(site()) as url:
+        run = await crawl(tmp_path, ["rotating"], frontier, url=url)
+
+    assert run.items["rotating"] == ['{"name": "Product 0"}'], run.log
+    dead = await call(tmp_path, "dead", "rotating", "--frontier", frontier, "--json")
+    graves = [json.loads(line) for line in dead.out.splitlines()]
+    assert len(graves) == 13
+    assert {grave["why"].partition(":")[0] for grave in graves} == {"unreachable"}, graves
+    assert run.log.count("scrapy.not_carried") == 1
 
 
 @pytest.mark.slow("a disk that is full for three seconds")

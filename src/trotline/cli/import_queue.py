@@ -14,7 +14,7 @@ from trotline.model.time import seconds
 from trotline.rules.scrapy_job_owner import job_name
 
 if TYPE_CHECKING:
-    from trotline.commands.import_scrapy_redis import Imported
+    from trotline.commands.import_scrapy_redis import Imported, Preview
 
 
 @click.group()
@@ -25,6 +25,7 @@ def command() -> None:
 @command.command(
     "scrapy-redis",
     epilog=examples(
+        "trotline import scrapy-redis shop --from redis://localhost:6379/0 --dry-run",
         "trotline import scrapy-redis shop --from redis://localhost:6379/0 --delay 0.5",
         "trotline import scrapy-redis shop --from redis://old:6379/0 --frontier redis://new:6379/0 --delay 0 --idle 5m",
     ),
@@ -49,6 +50,9 @@ def command() -> None:
     show_default=True,
     help="As CONCURRENT_REQUESTS_PER_DOMAIN, of all processes together.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be; --delay is not needed."
+)
 @frontier_option
 @json_option
 def scrapy_redis(
@@ -60,6 +64,7 @@ def scrapy_redis(
     idle: str,
     delay: float | None,
     concurrency: int,
+    dry_run: bool,
     frontier: str | None,
     as_json: bool,
 ) -> None:
@@ -68,10 +73,10 @@ def scrapy_redis(
     SPIDER is the spider's name. Then run it with the Trotline add-on: scrapy crawl SPIDER. Requests that cannot be read
     without running code of others are kept in a list of their own.
     """
-    from trotline.commands.import_scrapy_redis import Wanted, run
+    from trotline.commands.import_scrapy_redis import Wanted, preview, run
 
     refuse_password("--from", source)
-    if delay is None:
+    if delay is None and not dry_run:
         raise SettingsError(
             "--delay is missing: the job keeps it until it ends, and DOWNLOAD_DELAY of the project does not change it",
             hint="The seconds between two pages of a host, of all processes together, for example 2 pages a second: "
@@ -85,14 +90,18 @@ def scrapy_redis(
     wanted = Wanted(
         name,
         spider,
-        settings_of(frontier=frontier).frontier_of(name),
+        "" if dry_run else settings_of(frontier=frontier).frontier_of(name),
         settings_of(frontier=source).frontier if is_reference(source) else source,
         queue.replace("%(spider)s", spider),
         seen.replace("%(spider)s", spider),
         pause,
-        delay,
+        delay or 0.0,
         concurrency,
     )
+    if dry_run:
+        expected = wait_for(preview(wanted))
+        click.echo(json_line(expected) if as_json else "\n".join(_preview_lines(expected)))
+        raise SystemExit(FINISHED_WITH_DEAD if expected.refused else FINISHED)
 
     def say(so_far: "Imported") -> None:
         if not as_json:
@@ -120,3 +129,17 @@ def _lines(found: "Imported", spider: str) -> list[str]:
     if found.refused and not found.new + found.duplicate:
         return lines
     return [*lines, f"Continue with:  scrapy crawl {safe(spider)}"]
+
+
+def _preview_lines(found: "Preview") -> list[str]:
+    lines = ["dry run: nothing was moved"]
+    lines.append(f"  {count(found.movable, 'request')} can be moved, {count(found.known, 'fingerprint')} known")
+    for why, times in found.refused.items():
+        lines.append(f"  {count(times, 'request')} cannot be moved: {safe(why)}")
+    if found.refused:
+        lines.append(f"  an import would keep them in the list {safe(found.refused_key)}, and the job would not visit")
+        lines.append(
+            "  them. Let the old workers visit them before, with a spider that yields plain values in meta and"
+        )
+        lines.append("  cb_kwargs from now on: text, numbers, lists, dicts, dates, Decimal, UUID")
+    return lines

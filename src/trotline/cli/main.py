@@ -224,7 +224,12 @@ def _usage(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None:
         return "See: trotline --help"
-    return f"{ctx.get_usage()}   (more: {ctx.command_path} --help)"
+    usage = f"{ctx.get_usage()}   (more: {ctx.command_path} --help)"
+    if isinstance(error, click.NoSuchOption):
+        from trotline.cli.foreign_options import advice
+
+        return "\n  ".join(filter(None, (advice(error), usage)))
+    return usage
 
 
 def _complain(text: str) -> None:

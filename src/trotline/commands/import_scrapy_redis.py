@@ -63,6 +63,37 @@ class Imported(msgspec.Struct):
     """Members of the filter."""
 
 
+class Preview(msgspec.Struct):
+    movable: int = 0
+    refused: dict[str, int] = {}
+    """Reason -> how many entries, which an import would keep in `refused_key`."""
+    refused_key: str = ""
+    known: int = 0
+    """Members of the filter."""
+
+
+async def preview(wanted: Wanted) -> Preview:
+    """What an import would move at this moment. Nothing is changed, here or there."""
+    keys = ScrapyRedisKeys(wanted.source, wanted.queue, wanted.seen)
+    try:
+        await _check(keys, 0.0)
+        return await _previewed(keys)
+    finally:
+        await keys.close()
+
+
+async def _previewed(keys: ScrapyRedisKeys) -> Preview:
+    found, counted = Preview(refused_key=keys.refused), Counter[str]()
+    async for entries in keys.look():
+        tasks, refused = _tasks(entries, time.time)
+        found.movable += len(tasks)
+        for why in refused.values():
+            count(counted, _shown(why))
+    found.refused = dict(counted)
+    found.known = await keys.known()
+    return found
+
+
 async def run(wanted: Wanted, say: Callable[[Imported], None]) -> Imported:
     """FrontierError or SettingsError says what is wrong; it can be run again, and goes on where it stopped."""
     rate = Rate(min(1 / wanted.delay, FASTEST) if wanted.delay > 0 else FASTEST)
@@ -150,9 +181,13 @@ async def _move(keys: ScrapyRedisKeys, found: QueueJob, result: Imported) -> Non
         result.new += answers.count(Admission.NEW)
         result.duplicate += answers.count(Admission.DUPLICATE)
         for why in refused.values():
-            count(counted, whole(why)[:_LONGEST_REASON])
+            count(counted, _shown(why))
         result.refused = dict(counted)
         await keys.done(entries, [entries[at] for at in sorted(refused)])
+
+
+def _shown(why: str) -> str:
+    return whole(why)[:_LONGEST_REASON]
 
 
 def _tasks(entries: Sequence[bytes], now: Callable[[], Moment]) -> tuple[dict[int, Task], dict[int, str]]:

@@ -93,13 +93,14 @@ def _yes_or_no(value: Any) -> bool:
     return found
 
 
-def _places(value: Any) -> tuple[str, ...]:
+def places(value: Any) -> tuple[str, ...]:
+    """Private hosts and networks that may be visited."""
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(place, str) for place in given):
         raise ValueError(f"{value!r} is not a list of hosts and networks")
-    places = tuple(place.strip() for place in given if place.strip())
-    allowed(places)
-    return places
+    found = tuple(place.strip() for place in given if place.strip())
+    allowed(found)
+    return found
 
 
 def _proxies(value: Any) -> str:
@@ -169,7 +170,7 @@ TYPES: dict[str, Any] = {
     "visits": _yes_or_no,
     "one_transaction": _yes_or_no,
     "allow_private": _yes_or_no,
-    "allow": _places,
+    "allow": places,
     "proxy": _proxy,
     "proxy_mode": _proxy_mode,
     "proxies": _proxies,

@@ -130,6 +130,12 @@ def spiders_in(module: ModuleType) -> dict[str, Spider]:
 
 def _pick(module: ModuleType, address: Ref) -> Spider:
     found = spiders_in(module)
+    if not found and (name := _of_scrapy(module)):
+        raise SpiderNotFound(
+            f"{address.place} has a spider of Scrapy, which trotline does not run",
+            hint=f"Run it with the Trotline add-on in the settings of its project: scrapy crawl {name} "
+            "(docs/how-to/scrapy.md). It needs no --allow-private: Scrapy visits private addresses, too.",
+        )
     if address.name:
         chosen = getattr(module, address.name, None)
         if isinstance(chosen, Spider):
@@ -141,6 +147,16 @@ def _pick(module: ModuleType, address: Ref) -> Spider:
     if not found:
         raise SpiderNotFound(f"{address.place} has no spider", hint=_known(address, found))
     raise SpiderNotFound(f"{address.place} has {len(found)} spiders: which one?", hint=_known(address, found))
+
+
+def _of_scrapy(module: ModuleType) -> str:
+    """The name of a spider of Scrapy that the module defines; empty: it has none. Scrapy is not imported for it."""
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            bases = {(base.__module__.partition(".")[0], base.__name__) for base in value.__mro__}
+            if ("scrapy", "Spider") in bases:
+                return str(getattr(value, "name", None) or value.__name__)
+    return ""
 
 
 def _known(address: Ref, found: dict[str, Spider]) -> str:

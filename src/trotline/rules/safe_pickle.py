@@ -4,15 +4,17 @@ Python's own reader is not used: a few bytes make it fill the memory (places in 
 itself many times over. Protocols from 2 on, which programs of today write.
 
 A few names are known: lxml's class of texts, which is in each request that a link extractor has made, and stands for
-text; and those of dates and times, which are made of numbers.
+text; and values of the standard library that the add-on stores too (pickled_values).
 """
 
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
-from trotline.rules import pickled_dates
+from trotline.rules import pickled_values
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of a pickle; and of its value, with a value that is referred to twice counted twice."""
@@ -25,6 +27,7 @@ DEEPEST = 200
 _OF_A_VALUE = 8
 """Bytes that a value counts, besides its text."""
 _STOP = ord(".")
+_SMALL = frozenset((bool, float, date, datetime, time, timedelta, UUID))
 
 
 class NotPlain(ValueError):
@@ -46,12 +49,13 @@ def _lxml_text(given: tuple[Any, ...]) -> str:
 
 _KNOWN = {
     ("lxml.etree", "_ElementUnicodeResult"): _Known(_lxml_text),
-    **{name: _Known(make) for name, make in pickled_dates.MAKERS.items()},
+    **{name: _Known(make) for name, make in pickled_values.MAKERS.items()},
 }
 
 
 def read(data: bytes) -> Any:
-    """The value: text, bytes, numbers, dates, None, lists, tuples, sets and dicts. NotPlain says why there is none."""
+    """The value: text, bytes, numbers, dates, UUIDs, None, lists, tuples, sets and dicts. NotPlain says why there is
+    none."""
     if len(data) > LARGEST:
         raise NotPlain(f"it has {len(data):,} bytes; {LARGEST:,} are read")
     try:
@@ -84,7 +88,10 @@ def _measured(value: Any, room: int) -> int:
                 left.extend((inner, depth + 1) for inner in one)
                 if kind is dict:
                     left.extend((inner, depth + 1) for inner in one.values())
-        elif one is not None and kind not in (bool, float, date, datetime, timedelta):
+        elif kind is Decimal:
+            # Almost all of its text are its digits.
+            room -= len(str(one))
+        elif one is not None and kind not in _SMALL:
             raise NotPlain("it has a value that is not plain")
         if room < 0:
             raise NotPlain(f"its value is too large: {LARGEST:,} bytes are read, values that it repeats included")
@@ -213,6 +220,9 @@ class _Reader:
             raise NotPlain("it is damaged: it calls what is no class")
         self.stack.append(kind.make(given))
 
+    def filled(self, state: Any) -> None:
+        pickled_values.fill(self.stack[-1], state)
+
 
 def _outside(reader: _Reader) -> None:
     raise NotPlain("it names an object outside of it, or code by its number")
@@ -296,6 +306,7 @@ _STEPS: dict[int, Step] = {
     0x81: lambda r: r.made(*r.popped(2)),
     0x92: lambda r: r.made(*r.popped(3)),
     ord("R"): lambda r: r.made(*r.popped(2)),
+    ord("b"): lambda r: r.filled(*r.popped(1)),
     **dict.fromkeys((ord("P"), ord("Q"), 0x82, 0x83, 0x84), _outside),
 }
 """By the number of the instruction, as in the module pickletools."""

@@ -375,6 +375,15 @@ class Listed(RedisSpider):
         yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf")}
 
 
+class Wanted(scrapy.Spider):
+    """All of its URLs come from other programs."""
+
+    name = "wanted"
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get(), "meta": response.meta.get("shelf"), "url": response.url[-1]}
+
+
 class Proxied(scrapy.Spider):
     """Of a site that bans by address."""
 
@@ -433,6 +442,27 @@ class Patient(scrapy.Spider):
 
     def parse(self, response):
         yield {"url": response.url.partition("?")[2]}
+
+
+class Rotation:
+    """The proxy middleware of a project: its proxies are dead, and it keeps an object in the meta of requests."""
+
+    def process_request(self, request, spider=None):
+        if not request.url.endswith("/0"):
+            request.meta["proxy"] = "http://127.0.0.1:1"
+            request.meta["proxy_session"] = object()
+
+
+class Rotating(scrapy.Spider):
+    name = "rotating"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Rotation: 700}, "RETRY_TIMES": 1}
+
+    async def start(self):
+        for number in range(14):
+            yield scrapy.Request(f"{SITE}/product/{number}", priority=number)
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get()}
 
 
 class Dying(scrapy.Spider):

@@ -2,13 +2,13 @@
 
 import asyncio
 import pickle
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from trotline.commands.import_scrapy_redis import Imported, Wanted, _check, _move, _move_all
+from trotline.commands.import_scrapy_redis import Imported, Wanted, _check, _move, _move_all, _previewed
 from trotline.errors import SettingsError
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -37,6 +37,13 @@ class Keys:
 
     async def copy_filter(self) -> int:
         return 0
+
+    async def look(self) -> AsyncIterator[list[bytes]]:
+        for entry in self.taken:
+            yield [entry]
+
+    async def known(self) -> int:
+        return 12
 
     async def done(self, entries: list[bytes], refused: list[bytes]) -> None:
         self.taken = []
@@ -108,3 +115,13 @@ async def test_what_was_refused_can_be_imported_again() -> None:
         await _move_all(wanted, cast(Any, keys), cast(Any, found), result, lambda so_far: None)
 
     assert (keys.refused, result.new) == ([b"bad"], 1)
+
+
+async def test_a_dry_run_counts_what_an_import_would_move() -> None:
+    keys: Any = Keys([GOOD, b"bad", GOOD, b"bad"])
+
+    found = await _previewed(keys)
+
+    assert (found.movable, found.known, list(found.refused.values())) == (2, 12, [2])
+    assert keys.taken == [GOOD, b"bad", GOOD, b"bad"]
+    assert keys.refused == []

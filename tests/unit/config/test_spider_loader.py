@@ -116,6 +116,22 @@ def test_a_file_without_spider_shows_how_one_is_made():
     assert "Spider(" in broken("x = 1\n", SpiderNotFound).hint
 
 
+@pytest.mark.parametrize("address", ["shop.py", "shop.py:Shop"])
+def test_a_spider_of_scrapy_is_run_by_scrapy(address: str):
+    """Scrapy has no guard against private addresses, and so no setting for them."""
+    pytest.importorskip("scrapy")
+    Path("shop.py").write_text("from scrapy import Spider\nclass Shop(Spider):\n    name = 'tea'\n")
+    with pytest.raises(SpiderNotFound, match=r"shop\.py has a spider of Scrapy") as caught:
+        load(address)
+    assert "scrapy crawl tea " in caught.value.hint
+    assert "It needs no --allow-private" in caught.value.hint
+
+
+def test_a_class_of_scrapy_that_is_only_imported_is_no_spider():
+    pytest.importorskip("scrapy")
+    assert "Spider(" in broken("from scrapy import Spider\n", SpiderNotFound).hint
+
+
 def test_several_spiders_are_named():
     error = broken(GOOD + "\ntea = Spider('tea')\nalias = tea\n", SpiderNotFound)
     assert "2 spiders" in error.what

@@ -1,7 +1,8 @@
 """Pickles of plain values: read without running anything."""
 
+import collections
 import datetime
-import decimal
+import fractions
 import os
 import pickle
 import tracemalloc
@@ -28,7 +29,9 @@ class Bomb:
 _ZONES = st.none() | st.timedeltas(datetime.timedelta(hours=-23), datetime.timedelta(hours=23)).map(datetime.timezone)
 
 
-@given(st.datetimes(timezones=_ZONES) | st.dates() | st.timedeltas(), st.integers(3, pickle.HIGHEST_PROTOCOL))
+@given(
+    st.datetimes(timezones=_ZONES) | st.dates() | st.timedeltas() | st.times(), st.integers(3, pickle.HIGHEST_PROTOCOL)
+)
 def test_dates_come_back(value: Any, protocol: int) -> None:
     """The add-on stores them in meta, so an import must take them over."""
     found = read(pickle.dumps({"meta": {"when": value}}, protocol=protocol))["meta"]["when"]
@@ -36,6 +39,18 @@ def test_dates_come_back(value: Any, protocol: int) -> None:
     # Protocol 3 does not have it.
     assert getattr(found, "fold", 0) == (getattr(value, "fold", 0) if protocol > 3 else 0)
     assert getattr(found, "tzinfo", None) == getattr(value, "tzinfo", None)
+
+
+@given(st.decimals(allow_nan=False) | st.uuids(), st.integers(2, pickle.HIGHEST_PROTOCOL))
+def test_numbers_and_ids_come_back(value: Any, protocol: int) -> None:
+    found = read(pickle.dumps({"meta": [value, {value}, value]}, protocol=4 if protocol < 4 else protocol))["meta"]
+    assert (found, type(found[0])) == ([value, {value}, value], type(value))
+    assert read(pickle.dumps(value, protocol=protocol)) == value
+
+
+def test_an_ordered_dict_is_a_dict() -> None:
+    found = read(pickle.dumps(collections.OrderedDict(b=1, a=collections.OrderedDict())))
+    assert type(found) is dict and list(found.items()) == [("b", 1), ("a", {})]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +66,23 @@ def test_dates_come_back(value: Any, protocol: int) -> None:
         b"cdatetime\ntimezone\nK\x00\x85R.",
         b"cdatetime\ntimezone\ncdatetime\ntimedelta\nK\x09K\x00K\x00\x87R\x85R.",
         b"cdatetime\ndate\n.",
+        b"cdatetime\ntime\nC\x06\x19\x00\x00\x00\x00\x00\x85R.",
+        b"cdatetime\ntime\n)R.",
+        b"cdecimal\nDecimal\n]\x85R.",
+        b"cdecimal\nDecimal\nU\x03abc\x85R.",
+        b"cdecimal\nDecimal\n)R.",
+        b"cuuid\nUUID\nK\x05\x85\x81.",
+        b"cuuid\nUUID\n)\x81}U\x03intK\x05sb",
+        b"cuuid\nUUID\n)\x81}b.",
+        b"cuuid\nUUID\n)\x81}U\x03intU\x01xsb.",
+        b"cuuid\nUUID\n)\x81}U\x03int\x8a\x11" + b"\xff" * 16 + b"\x00sb0K\x05Nb.",
+        b"cuuid\nUUID\n)\x81}U\x03int\x8a\x12" + b"\xff" * 17 + b"\x00sb.",
+        b"}}b.",
+        b"ccollections\nOrderedDict\n]\x85R.",
         b"]]\x93.",
     ],
 )
-def test_a_date_that_is_none_is_refused(data: bytes) -> None:
+def test_a_value_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(NotPlain):
         read(b"\x80\x03" + data)
 
@@ -79,7 +107,9 @@ def test_its_class_makes_text_of_text_only() -> None:
         read(b"\x80\x02clxml.etree\n_ElementUnicodeResult\n]\x85\x81.")
 
 
-@pytest.mark.parametrize("value", [Bomb(), decimal.Decimal("1.5"), len, Exception("x"), range(3)])
+@pytest.mark.parametrize(
+    "value", [Bomb(), fractions.Fraction(1, 2), collections.Counter("a"), len, Exception("x"), range(3)]
+)
 def test_a_pickle_that_names_code_is_refused_with_its_name(value: Any) -> None:
     with pytest.raises(NotPlain, match="it names "):
         read(pickle.dumps({"url": "https://shop.example/", "meta": value}))
@@ -105,6 +135,7 @@ _DEEP = b"\x80\x04" + b")" + b"\x85" * 1_000_000 + b"."
 _DOUBLED = b"\x80\x04)" + b"2\x86" * 60
 _TWICE = b"\x80\x02]q\x00" + b"".join(b"]q%c(h%ch%ce" % (i + 1, i, i) for i in range(100)) + b"."
 _TEXT = b"\x80\x04X\x00\x00\x10\x00" + b"x" * 2**20
+_DIGITS = b"\x80\x04cdecimal\nDecimal\nX\x00\x00\x10\x00" + b"7" * 2**20 + b"\x85R"
 _COLLIDING = b"".join(b"\x8a\x14" + ((2**61 - 1) * (2**64 + n)).to_bytes(20, "little") + b"N" for n in range(3_000))
 
 
@@ -113,6 +144,7 @@ _COLLIDING = b"".join(b"\x8a\x14" + ((2**61 - 1) * (2**64 + n)).to_bytes(20, "li
     [
         pytest.param(_TWICE, "too large", id="a list that has each list before it twice"),
         pytest.param(_TEXT + b"\x940(" + b"h\x00" * 99 + b"t.", "too large", id="a text many times"),
+        pytest.param(_DIGITS + b"\x940(" + b"h\x00" * 99 + b"t.", "too large", id="a Decimal many times"),
         pytest.param(_DEEP, "more than 1,000,000 instructions", id="deep"),
         pytest.param(b"\x80\x04)" + b"\x85" * 201 + b".", "nested more than 200 deep", id="nested"),
         pytest.param(b"\x80\x04]\x94h\x00a.", "nested more than 200 deep", id="a list in itself"),

@@ -54,15 +54,33 @@ class ScrapyRedisKeys:
 
     async def entries(self) -> list[bytes]:
         """Some of the requests that were taken; empty: there are no more."""
-        if await self._is_list():
-            return list(await self._server.ask("LRANGE", self.taken, 0, BATCH - 1))
-        return list(await self._server.ask("ZRANGE", self.taken, 0, BATCH - 1))
+        return await self._entries_at(self.taken, 0)
+
+    async def _entries_at(self, key: str, place: int) -> list[bytes]:
+        name = "LRANGE" if await self._is_list(key) else "ZRANGE"
+        return list(await self._server.ask(name, key, place, place + BATCH - 1))
+
+    async def look(self) -> AsyncIterator[list[bytes]]:
+        """The requests that an import would take, in batches; nothing is changed. Its workers may take some meanwhile:
+        those behind them are missed then."""
+        for key in (self.taken, self.queue):
+            place = 0
+            while found := await self._entries_at(key, place):
+                yield found
+                place += len(found)
+
+    async def known(self) -> int:
+        """The number of members that `copy_filter` would copy."""
+        for key in (self.seen, self.imported):
+            if await self._server.ask("EXISTS", key):
+                return int(await self._server.ask("SCARD", key))
+        return 0
 
     async def done(self, entries: list[bytes], refused: list[bytes]) -> None:
         """They are with the frontier; those that are refused are kept in a list."""
         if refused:
             await self._server.ask("RPUSH", self.refused, *refused)
-        if await self._is_list():
+        if await self._is_list(self.taken):
             # Repeated after a lost reply it would remove others.
             trim = ("LTRIM", self.taken, len(entries), -1)
             await self._server.plain(lambda: self._server.client.execute_command(*trim), again=False)
@@ -81,5 +99,5 @@ class ScrapyRedisKeys:
     async def close(self) -> None:
         await self._server.close()
 
-    async def _is_list(self) -> bool:
-        return bool(await self._server.ask("TYPE", self.taken) == b"list")
+    async def _is_list(self, key: str) -> bool:
+        return bool(await self._server.ask("TYPE", key) == b"list")

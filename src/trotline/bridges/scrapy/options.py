@@ -14,6 +14,7 @@ from trotline.bridges.scrapy.redis_spider import inbox_of
 from trotline.commands.queue_job import JobPlan
 from trotline.config import backends
 from trotline.config.backend_urls import frontier_url, inbox_url
+from trotline.config.setting_types import places
 from trotline.config.settings import PROXY_LIST
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
@@ -24,7 +25,7 @@ from trotline.spider.spider_checks import name as checked_name
 
 SETTINGS = (
     "TROTLINE", "TROTLINE_JOB", "TROTLINE_ONCE", "TROTLINE_STAY", "TROTLINE_INBOX", "TROTLINE_SINK", "TROTLINE_KEYS",
-    "TROTLINE_PROXIES", "TROTLINE_POOL", "TROTLINE_PROXY_HANDLERS",
+    "TROTLINE_PROXIES", "TROTLINE_POOL", "TROTLINE_PROXY_HANDLERS", "TROTLINE_ALLOW",
 )  # fmt: skip
 """Those of a project."""
 OF_THE_ADDON = ("TROTLINE_ADAPTIVE", "TROTLINE_UNFILTERED")
@@ -53,6 +54,8 @@ class Options(msgspec.Struct, frozen=True):
     """The file with pools of proxies; empty: there is none."""
     pool: str
     """The pool of requests that name none."""
+    allow: tuple[str, ...]
+    """Private hosts and networks that lists of proxies may be read from."""
     allowed_codes: frozenset[int] | None
     """HTTPERROR_ALLOWED_CODES; None: all."""
 
@@ -72,6 +75,7 @@ class Options(msgspec.Struct, frozen=True):
             redis_server(settings),
             proxies_file(settings),
             str(settings.get("TROTLINE_POOL") or ""),
+            _allow(settings),
             None if settings.getbool("HTTPERROR_ALLOW_ALL") else _codes(settings),
         )
 
@@ -80,6 +84,17 @@ def proxies_file(settings: BaseSettings) -> str:
     """Of the project, or of the environment, as for workers of ours."""
     given = settings.get("TROTLINE_PROXIES") or os.environ.get("TROTLINE_PROXIES") or os.environ.get(PROXY_LIST) or ""
     return str(given).strip()
+
+
+def _allow(settings: BaseSettings) -> tuple[str, ...]:
+    """Of the project, or of the environment, as for workers of ours."""
+    given = settings.get("TROTLINE_ALLOW") or os.environ.get("TROTLINE_ALLOW") or ()
+    try:
+        return places(given)
+    except ValueError as error:
+        raise SettingsError(
+            f"the setting TROTLINE_ALLOW: {error}", hint='For example: TROTLINE_ALLOW = ["10.20.0.0/16"]'
+        ) from error
 
 
 def _inbox(crawler: Crawler) -> str:

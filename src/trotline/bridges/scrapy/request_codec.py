@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.utils.httpobj import urlparse_cached
 
 from trotline.bridges.scrapy.methods import Methods
+from trotline.bridges.scrapy.process_values import ProcessValues
 from trotline.bridges.scrapy.project_values import VALUES, loaded
 from trotline.model.proxy_pool import VIA, lane_of
 from trotline.model.task import NORMAL, Task
@@ -54,6 +55,7 @@ class RequestCodec:
         self._private_jars = private_jars
         self._methods = Methods(spider)
         self._named_slots = named_slots
+        self._process_values = ProcessValues()
 
     def encode(
         self,
@@ -63,15 +65,15 @@ class RequestCodec:
         now: float,
         parent: str = "",
         jar: Any = None,
-        again: bool = False,
+        before: Task | None = None,
         pool: str = "",
     ) -> Task:
-        """NotData says what cannot be stored. `jar`: the cookies that its process has for it; `again`: it is a retry or
-        a redirect; `pool`: what it goes out through."""
-        payload = self._payload(request, again=again)
+        """NotData says what cannot be stored. `jar`: the cookies that its process has for it; `before`: the task whose
+        retry or redirect it is; `pool`: what it goes out through."""
+        payload = self._payload(request, again=before is not None)
         if jar:
             payload["jar"] = jar
-        body = VALUES.encode(payload)
+        body = VALUES.encode(payload) if before is None else self._encode_again(payload, before)
         if len(body) > LARGEST_BODY:
             raise NotData(f"its body, meta and arguments have {len(body):,} bytes; {LARGEST_BODY:,} are allowed")
         depth = request.meta.get("depth", 0)
@@ -91,6 +93,16 @@ class RequestCodec:
             body=body,
             pool=pool,
         )
+
+    def _encode_again(self, payload: dict[str, Any], before: Task) -> bytes:
+        try:
+            return VALUES.encode(payload)
+        except NotData:
+            if "meta" not in payload:
+                raise
+        stored = VALUES.decode(before.body).get("meta", {}) if before.body else {}
+        payload["meta"] = self._process_values.without(payload["meta"], stored)
+        return VALUES.encode(payload)
 
     def decode(self, task: Task) -> tuple[Request, Any]:
         """The request, and the cookies of its process. BadData if this is no request that we wrote."""

@@ -51,21 +51,21 @@ class RequestTasks:
         self._now = now
         self._started: dict[tuple[str, str, bytes], int] = {}
 
-    def task(self, request: Request, fingerprint: int, parent: str, *, again: bool = False) -> Task:
-        """NotData: it cannot be stored."""
+    def task(self, request: Request, fingerprint: int, parent: str, *, before: Task | None = None) -> Task:
+        """NotData: it cannot be stored. `before`: the task whose retry or redirect it is."""
         return self._codec.encode(
             request,
             fingerprint,
             now=self._now(),
             parent=parent,
             jar=self._jars.snapshot(request),
-            again=again,
+            before=before,
             pool=self._pool_of(request),
         )
 
     def continued(self, request: Request, own: Task) -> Task:
         """The same task with the request of a retry, or of a redirect that is not filtered."""
-        task = self.task(request, own.fingerprint, own.url, again=True)
+        task = self.task(request, own.fingerprint, own.url, before=own)
         times = request.meta.get("retry_times", 0)
         return msgspec.structs.replace(
             task,

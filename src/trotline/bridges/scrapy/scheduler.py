@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import msgspec
@@ -31,11 +30,13 @@ from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.bridges.scrapy.request_tasks import Parent, RequestTasks
 from trotline.bridges.scrapy.result_writer import Written
 from trotline.bridges.scrapy.shared_objects import SharedObjects
-from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, request_of, tasks_of
+from trotline.bridges.scrapy.start_urls import StartUrls, Tasks, tasks_of
+from trotline.bridges.scrapy.task_entries import TaskEntries
 from trotline.bridges.scrapy.visit_events import VisitEvents
 from trotline.bridges.scrapy.visits import Visit
 from trotline.errors import TrotlineError
 from trotline.model.lease import Lease
+from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.tagged_json import NotData
@@ -92,6 +93,8 @@ class Scheduler(BaseScheduler):
         if options.inbox:
             self._client.start_urls = inbox = StartUrls(options.inbox, back, self._read_entries)
             setattr(spider, TRUSTS_INBOX, inbox.trusted)
+            usual = TaskEntries(spider, trusted=inbox.trusted).request
+            self._make_request: Callable[[bytes], Any] = getattr(spider, "make_request_from_data", usual)
         jars = CookieJars(self._crawler, self._client.worker)
         codec = RequestCodec(spider, frozenset(options.slots), jars.private)
         self._tasks = RequestTasks(self._crawler, options, codec, jars, pools, self._client.now)
@@ -109,7 +112,7 @@ class Scheduler(BaseScheduler):
         if not self._options.proxies:
             return None
         handlers = DownloadHandlers.of(self._crawler.settings)
-        return Pools(self._options.proxies, spider, self._options.pool, handlers)
+        return Pools(self._options.proxies, spider, self._options.pool, handlers, self._options.allow)
 
     def _set_middlewares(self, pools: Pools) -> None:
         find = self._crawler.get_downloader_middleware
@@ -200,14 +203,15 @@ class Scheduler(BaseScheduler):
             self._shared.look(request, parent)
         return added
 
-    def _add(self, request: Request, parent: Parent | None) -> bool:
+    def _add(self, request: Request, parent: Parent | None, before: Task | None = None) -> bool:
+        """`before`: the task that was redirected to it."""
         fingerprint = self._tasks.fingerprint(request, parent)
         imported = self._tasks.imported
         if self._client.results.knows(fingerprint) or (imported is not None and fingerprint in imported):
             self._stats.inc_value("dupefilter/filtered")
             return False
         url = parent.lease.task.url if isinstance(parent, Visit) else ""
-        task = self._tasks.task(request, fingerprint, url)
+        task = self._tasks.task(request, fingerprint, url, before=before)
         self._stats.inc_value("scheduler/enqueued")
         if not isinstance(parent, Visit) or parent.request not in self._visits:
             self._client.add_tasks([task])
@@ -228,15 +232,13 @@ class Scheduler(BaseScheduler):
             return True
         own = visit.lease.task
         if self._tasks.is_filtered(request) and self._tasks.filtered(request) != own.fingerprint:
-            return self._add(request, visit)
+            return self._add(request, visit, before=own)
         visit.again = self._tasks.continued(request, own)
         return True
 
     def _read_entries(self, entries: Sequence[bytes]) -> Tasks:
         """Of the inbox."""
-        usual = partial(request_of, trusted=getattr(self._spider, TRUSTS_INBOX))
-        make = getattr(self._spider, "make_request_from_data", usual)
-        found = tasks_of(entries, make, self._tasks.of_entry)
+        found = tasks_of(entries, self._make_request, self._tasks.of_entry)
         self._stats.inc_value("trotline/inbox", len(entries))
         return found
 

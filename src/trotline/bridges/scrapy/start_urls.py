@@ -49,25 +49,27 @@ def request_of(data: bytes, encoding: str = "utf-8", *, trusted: bool = False) -
     and chooses neither a proxy nor an account. `trusted`: `meta` may have keys that control Scrapy."""
     text = data.decode(encoding).strip()
     if not text.startswith("{"):
-        return Request(_of_the_web(text), dont_filter=True)
-    fields = _fields(text)
+        return Request(of_the_web(text), dont_filter=True)
+    fields = fields_of(text)
     url, meta = fields.pop("url", None), fields.pop("meta", {})
     method = str(fields.pop("method", "GET")).upper()
     if not isinstance(url, str) or not isinstance(meta, dict):
         raise ValueError("the entry has no url, or a meta that is not an object")
-    _check_meta(meta, trusted=trusted)
+    check_meta(meta, trusted=trusted)
     form = {name: value if isinstance(value, list) else str(value) for name, value in fields.items()}
-    return FormRequest(_of_the_web(url), dont_filter=True, method=method, formdata=form, meta=meta)
+    return FormRequest(of_the_web(url), dont_filter=True, method=method, formdata=form, meta=meta)
 
 
-def _fields(text: str) -> dict[str, Any]:
+def fields_of(text: str) -> dict[str, Any]:
+    """Of the JSON object of an entry."""
     try:
         return dict(json.loads(text))
     except RecursionError:
         raise ValueError("its JSON is nested too deeply") from None
 
 
-def _check_meta(meta: Iterable[str], *, trusted: bool) -> None:
+def check_meta(meta: Iterable[str], *, trusted: bool) -> None:
+    """ValueError: it has a key that this producer may not set."""
     if named := sorted(_NOT_OF_ENTRIES & set(meta)):
         raise ValueError(f"meta[{named[0]!r}] is set by the spider only: by make_request_from_data, for all entries")
     if not trusted and (named := sorted(filter(is_control, meta))):
@@ -77,7 +79,8 @@ def _check_meta(meta: Iterable[str], *, trusted: bool) -> None:
         )
 
 
-def _of_the_web(url: str) -> str:
+def of_the_web(url: str) -> str:
+    """The URL; ValueError: it is another one."""
     if not url.lower().startswith(("http://", "https://")):
         raise ValueError("the URL of an entry begins with http:// or https://")
     return url

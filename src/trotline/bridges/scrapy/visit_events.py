@@ -158,7 +158,7 @@ class VisitEvents:
     def _reached(self, request: Request) -> None:
         visit = self._visits.get(request)
         if visit is not None:
-            visit.reached = True
+            visit.reach_downloader()
 
     def _response_downloaded(self, response: Response, request: Request) -> None:
         visit = self._visits.get(request)

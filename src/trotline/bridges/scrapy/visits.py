@@ -29,15 +29,17 @@ _BLOCKED = frozenset((401, 403, _THROTTLED))
 _WEB = ("http:", "https:")
 _UNAVAILABLE = 503
 _SERVER_ERROR = 500
+_OF_ENVIRONMENT = "_scheme_proxy"
+"""In the meta of a request whose proxy is that of the environment (http_proxy): one way out for all requests."""
 
 
 class Visit:
     """What happened to one lease so far. Used in Scrapy's thread only."""
 
     __slots__ = (
-        "again", "children", "failure", "given", "item_error", "items", "latency", "lease", "occurrences", "reached",
-        "refused", "refused_more", "request", "rest", "sent", "size", "spider_error", "status", "unhandled",
-        "waits_since", "way",
+        "again", "children", "failure", "given", "item_error", "items", "latency", "lease", "occurrences",
+        "proxy_of_project", "reached", "refused", "refused_more", "request", "rest", "sent", "size", "spider_error",
+        "status", "unhandled", "waits_since", "way",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, request: Request, way: WayOut | None = None) -> None:
@@ -59,6 +61,8 @@ class Visit:
         """The same task with the request of a retry."""
         self.reached = False
         """It was given to the downloader: no middleware has answered or refused it."""
+        self.proxy_of_project = False
+        """It went out through a proxy that the project has chosen for it, and through no pool."""
         self.status = 0
         self.size = 0
         self.latency: Seconds = 0.0
@@ -75,6 +79,13 @@ class Visit:
         """and how many more of them there are."""
         self.unhandled = False
         """The response was an error, and the spider does not handle those."""
+
+    def reach_downloader(self) -> None:
+        """All middlewares have seen it. Those that set its proxy may remove that from `meta` after a failure."""
+        self.reached = True
+        of_pool = self.way is not None and self.way.proxy is not None
+        meta = self.request.meta
+        self.proxy_of_project = not of_pool and bool(meta.get("proxy")) and not meta.get(_OF_ENVIRONMENT)
 
     def settlement(self) -> Settlement:
         tallies: dict[str, int] = {}
@@ -148,11 +159,13 @@ class Visit:
 
     def _is_broken(self) -> bool:
         """A server error that the spider does not handle, or that a middleware tries again. A 403 is not reported: one
-        section that is closed to all would stop the whole host."""
+        section that is closed to all would stop the whole host. Proxies answer with 502 and 503 of their own, too."""
+        if self.proxy_of_project:
+            return False
         return self.status >= _SERVER_ERROR and (self.unhandled or self.again is not None)
 
     def _is_unreachable(self) -> bool:
-        if not self.reached or not self.lease.task.url.startswith(_WEB):
+        if not self.reached or self.proxy_of_project or not self.lease.task.url.startswith(_WEB):
             return False
         if self.way is not None and self.way.proxy is not None and self.way.member is not MemberResult.UNCLEAR:
             # A failure of the proxy says nothing about the host.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis import exceptions
 
-from trotline.adapters.redis.scrapy_redis import ScrapyRedisKeys
+from trotline.adapters.redis.scrapy_redis import BATCH, ScrapyRedisKeys
 from trotline.errors import FrontierError
 
 
@@ -56,3 +56,32 @@ def test_what_is_refused_again_goes_back_to_its_list() -> None:
     usual, again = keys(Client()), keys(Client(), "shop:requests:trotline-refused")
     assert (usual.refused, usual.again) == ("shop:requests:trotline-refused", False)
     assert (again.refused, again.again) == ("shop:requests:trotline-refused", True)
+
+
+class Queue:
+    """Two queues, one of them a list and the other a sorted set, that are only read."""
+
+    def __init__(self, **kept: list[bytes]) -> None:
+        self.kept = kept
+
+    async def initialize(self) -> None: ...
+
+    async def execute_command(self, name: str, key: str, *place: int) -> Any:
+        is_list = key == "taken" and bool(self.kept[key])
+        if name == "TYPE":
+            return b"list" if is_list else b"zset"
+        assert name == ("LRANGE" if is_list else "ZRANGE")
+        first, last = place
+        return self.kept[key][first : last + 1]
+
+
+@pytest.mark.parametrize("left", [0, 3, BATCH])
+async def test_a_look_reads_what_an_import_has_left_and_the_queue(left: int) -> None:
+    made = keys(Client())
+    made.taken, made.queue = "taken", "queue"
+    server: Any = Queue(taken=[b"left"] * left, queue=[b"%d" % number for number in range(BATCH + 1)])
+    made._server.client = server
+
+    found = [entry async for entries in made.look() for entry in entries]
+
+    assert found == server.kept["taken"] + server.kept["queue"]

@@ -226,3 +226,14 @@ def test_they_do_not_visit_a_site_without_its_proxies_by_mistake() -> None:
         commanded(TROTLINE_PROXIES="proxies.toml")
     assert "TROTLINE_POOL=direct" in error.value.hint
     assert commanded(TROTLINE_PROXIES="proxies.toml", TROTLINE_POOL="direct").settings["SCHEDULER"]
+
+
+def test_private_hosts_of_proxy_lists_are_those_of_the_project_or_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert options().allow == ()
+    monkeypatch.setenv("TROTLINE_ALLOW", "10.0.0.1, lists.corp.example")
+    assert options().allow == ("10.0.0.1", "lists.corp.example")
+    assert options(TROTLINE_ALLOW=["10.20.0.0/16"]).allow == ("10.20.0.0/16",)
+    with pytest.raises(SettingsError, match="the setting TROTLINE_ALLOW"):
+        options(TROTLINE_ALLOW=["10.20.0.0/99"])

@@ -15,6 +15,8 @@ from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
 
+STORED = Task(url="https://shop.example/", route="parse")
+
 
 class Product(Item):
     name = Field()
@@ -156,7 +158,7 @@ def test_the_lane_is_the_host_or_the_slot_that_the_project_names(
 
 def test_a_retry_leaves_the_objects_of_its_process_behind(codec: RequestCodec) -> None:
     request = Request("https://shop.example/", meta={"playwright_page": object(), "download_slot": SLOT, "kept": 1})
-    again, _ = codec.decode(codec.encode(request, 1, now=0.0, again=True))
+    again, _ = codec.decode(codec.encode(request, 1, now=0.0, before=STORED))
     assert again.meta == {"kept": 1}
     with pytest.raises(NotData, match="playwright_page"):
         codec.encode(request, 1, now=0.0)
@@ -165,8 +167,37 @@ def test_a_retry_leaves_the_objects_of_its_process_behind(codec: RequestCodec) -
 def test_the_request_is_not_changed_when_it_is_stored(codec: RequestCodec) -> None:
     meta = {"download_slot": SLOT, "list": [1]}
     request = Request("https://shop.example/", meta=meta)
-    codec.encode(request, 1, now=0.0, again=True)
+    codec.encode(request, 1, now=0.0, before=STORED)
     assert request.meta == meta
+
+
+def test_a_retry_goes_on_without_the_objects_of_middlewares(
+    codec: RequestCodec, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = codec.encode(Request("https://shop.example/", meta={"asked": {"page": 1}, "shelf": 3}), 1, now=0.0)
+    for _ in range(2):
+        request, _jar = codec.decode(before)
+        request.meta["session"] = object()
+        request.meta["asked"]["page"] = object()
+        request.meta["way"] = "proxy-7"
+        stored = codec.encode(request.copy(), 1, now=0.0, before=before)
+        assert codec.decode(stored)[0].meta == {"asked": {"page": 1}, "shelf": 3, "way": "proxy-7"}
+    assert caplog.text.count("meta['session'] is an object of the type object") == 1
+    assert caplog.text.count("meta['asked']['page'] is an object of the type object") == 1
+
+
+def test_what_the_spider_itself_yields_is_refused_with_its_name(codec: RequestCodec) -> None:
+    with pytest.raises(NotData, match="meta\\['session'\\] is an object"):
+        codec.encode(Request("https://shop.example/", meta={"session": object()}), 1, now=0.0)
+
+
+def test_other_objects_of_a_retry_are_refused(codec: RequestCodec) -> None:
+    """Its callback would be called with other arguments than before."""
+    request = Request("https://shop.example/", cb_kwargs={"page": object()}, meta={"session": object()})
+    with pytest.raises(NotData, match="cb_kwargs\\['page'\\] is an object"):
+        codec.encode(request, 1, now=0.0, before=STORED)
+    with pytest.raises(NotData, match="cb_kwargs\\['page'\\] is an object"):
+        codec.encode(request.replace(meta={}), 1, now=0.0, before=STORED)
 
 
 @pytest.mark.parametrize("callback", [lambda response: None, print, Shop().parse_item, Spider("x").parse])

@@ -1,5 +1,7 @@
 """What becomes of a page, by what happened to it."""
 
+from typing import Any
+
 import pytest
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest, NotSupported
@@ -103,3 +105,49 @@ def test_a_failure_of_the_proxy_says_nothing_about_the_host(member: MemberResult
     visit.way = WayOut(Proxy(host="192.0.2.1", port=3128))
     visit.way.member = member
     assert (visit.settlement().news is not None) is reported
+
+
+def through(proxy: str | None, **meta: Any) -> Visit:
+    """A visit whose middleware removes the proxy after the download, as some do."""
+    visit = attempt()
+    visit.request.meta.update({"proxy": proxy, **meta})
+    visit.reach_downloader()
+    del visit.request.meta["proxy"]
+    return visit
+
+
+OWN = "http://192.0.2.1:3128"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_failure_through_a_proxy_of_the_project_says_nothing_about_the_host(again: bool) -> None:
+    """Each request may have another one: ten dead proxies are no dead host."""
+    failed, broken = through(OWN), through(OWN)
+    failed.failure = None if again else Failure(REFUSED)  # type: ignore[no-untyped-call]
+    broken.status, broken.unhandled = 502, not again
+    for visit in (failed, broken):
+        visit.again = visit.lease.task if again else None
+        assert visit.settlement().news is None
+
+
+def test_an_answer_through_a_proxy_of_the_project_is_one_of_the_host() -> None:
+    visit = through(OWN)
+    visit.status = 200
+    assert visit.settlement().news == LaneFeedback(Kind.OK)
+    visit.status, visit.rest = 429, 5.0
+    assert visit.settlement().news == LaneFeedback(Kind.THROTTLED, rest=5.0)
+
+
+@pytest.mark.parametrize("visit", [through(None), through(OWN, _scheme_proxy=True)])
+def test_without_a_proxy_or_with_the_one_of_the_environment_failures_are_reported(visit: Visit) -> None:
+    visit.again = visit.lease.task
+    assert visit.settlement().news == LaneFeedback(Kind.UNREACHABLE)
+
+
+def test_a_proxy_of_a_pool_is_not_one_of_the_project() -> None:
+    visit = attempt(REFUSED)
+    visit.way = WayOut(Proxy(host="192.0.2.1", port=3128))
+    visit.way.member = MemberResult.UNCLEAR
+    visit.request.meta["proxy"] = OWN
+    visit.reach_downloader()
+    assert visit.settlement().news == LaneFeedback(Kind.UNREACHABLE)
