@@ -150,6 +150,38 @@ async def test_a_coded_body_that_cannot_be_decoded_is_named_and_the_others_are_r
         await commands.get(url, "http://odd.test/", None)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"open/caf\xe9/0.warc.gz",
+        b"open/x/\xe9.warc.gz",
+        b"open/\xe9.warc.gz",
+        b"open/a\nb/0.warc.gz",
+        b"warc/\xe9/0.cdxj",
+        b"\xe9/0.warc.gz",
+    ],
+)
+async def test_what_has_an_odd_name_is_named_and_the_others_are_read(tmp_path, caplog, name):
+    folder = tmp_path / "pages"
+    put(folder, os.fsdecode(name), record())
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    await commands.check(f"file:{folder}")
+    assert await read_all(folder, tmp_path) == ({"http://good.test/"}, 1, False, False)
+    assert "archive.odd_name" in caplog.text
+    assert caplog.text.isascii()
+
+
+@pytest.mark.parametrize("name", ["open/{}/0.warc.gz", "open/{}.warc.gz", "open/x/{}.warc.gz"])
+async def test_a_name_may_be_as_long_as_a_folder_allows(tmp_path, name):
+    folder = tmp_path / "pages"
+    for letter in "ab":
+        put(folder, name.format("n" * 220 + letter), record(f"http://{letter}.test/"))
+    await commands.check(f"file:{folder}")
+    urls = {"http://a.test/", "http://b.test/"}
+    assert await read_all(folder, tmp_path) == (urls, 2, False, False)
+    assert len(list(folder.glob("warc/*/*.warc.gz"))) == (1 if "/x/" in name else 2)
+
+
 async def test_a_page_whose_file_is_missing_is_damage(tmp_path):
     put(tmp_path, f"{NAME}.cdxj", line())
     with pytest.raises(ArchiveDamaged, match="its file is missing"):

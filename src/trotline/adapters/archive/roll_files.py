@@ -25,6 +25,8 @@ FILE = ".warc.gz"
 DEAD_AFTER: Seconds = 3600.0
 """A writer whose last object is older has died: its objects are rolled by others."""
 _STAMP = "%Y%m%dT%H%M%S"
+_LONGEST_MARK = 100
+"""Characters of a writer in the name of a file; writers of ours have at most 93."""
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _NAME = re.compile(r"warc/\d{8}/(\d{8}T\d{6})-(\d{8}T\d{6})-[\w.]+\.cdxj")
 
@@ -159,5 +161,9 @@ def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) ->
 
 
 def mark_of(writer: str) -> str:
-    """In the names of all files rolled of this writer. A folder that a person made may have any name."""
-    return f"-{_ODD.sub('_', writer)}_"
+    """In the names of all files rolled of this writer. A folder that a person made may have any name, also one that is
+    too long for a part of another."""
+    name = _ODD.sub("_", writer)
+    if len(name) > _LONGEST_MARK:
+        name = f"{name[: _LONGEST_MARK - 9]}.{hashlib.sha256(writer.encode()).hexdigest()[:8]}"
+    return f"-{name}_"
