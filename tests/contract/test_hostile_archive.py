@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from trotline.adapters.archive import object_reader
 from trotline.commands import archive as commands
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveQuery
@@ -180,6 +181,80 @@ async def test_a_name_may_be_as_long_as_a_folder_allows(tmp_path, name):
     urls = {"http://a.test/", "http://b.test/"}
     assert await read_all(folder, tmp_path) == (urls, 2, False, False)
     assert len(list(folder.glob("warc/*/*.warc.gz"))) == (1 if "/x/" in name else 2)
+
+
+def sparse(file, size=20 * 2**30, start=b""):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as made:
+        made.write(start)
+        made.truncate(size)
+    os.utime(file, (time.time() - 7200,) * 2)
+
+
+def folder_of_files(file):
+    file.mkdir(parents=True)
+    (file / "0.warc.gz").write_bytes(b"x")
+
+
+def without_end(file):
+    """A member that goes on and on, and gives nothing: empty blocks."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\0\0\0\xff\xff" * 8_000_000)
+
+
+def empty(file):
+    put(file.parent, file.name, b"")
+
+
+def foreign(data):
+    return lambda file: put(file.parent, file.name, data)
+
+
+@pytest.mark.parametrize("place", ["open/odd/0.warc.gz", "open/odd.warc.gz", f"{NAME}.warc.gz", f"{NAME}.cdxj"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        sparse,
+        lambda file: sparse(file, start=record()),
+        lambda file: sparse(file, start=line()),
+        folder_of_files,
+        without_end,
+        empty,
+        foreign(record()[:50]),
+        foreign(b"not gzip"),
+        foreign(gzip.compress(b"no record")),
+        foreign(b"no line\n"),
+    ],
+    ids=["sparse", "record", "line", "folder", "endless", "empty", "cut", "foreign", "no record", "no line"],
+)
+async def test_an_odd_object_is_named_and_the_others_are_read(tmp_path, monkeypatch, place, make):
+    monkeypatch.setattr(object_reader, "LARGEST_RECORD", 20_000_000)
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    if place.startswith("warc"):
+        for name, data in ((f"{NAME}.warc.gz", record()), (f"{NAME}.cdxj", line(length=str(len(record()))))):
+            if name != place:
+                put(folder, name, data)
+    make(folder / place)
+    url = f"file:{folder}"
+    tracemalloc.start()
+    try:
+        await commands.check(url)
+        listed, exported, damaged, left_out = await read_all(folder, tmp_path)
+        cut = await commands.prune(url, time.time(), dry_run=True)
+        found, _ = await commands.get(url, "http://good.test/", None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert listed | {"http://odd.test/"} == {"http://good.test/", "http://odd.test/"}
+    assert exported in (1, 2)
+    assert found.answer.body == b"x"
+    assert cut.captures < 10
+    # What has nothing in it, and is in no index, has lost nothing. What has no index is not read.
+    assert damaged is not (make is empty and place.startswith("open"))
+    is_unseen = make in (empty, folder_of_files) and place.endswith("cdxj")
+    assert left_out is (damaged and not is_unseen)
+    assert peak < 120_000_000
 
 
 async def test_a_page_whose_file_is_missing_is_damage(tmp_path):

@@ -18,11 +18,16 @@ _STEP = 16 * 1024
 _GZIP = b"\x1f\x8b"
 _MEMBERS = 64
 """Of gzip in one body, as when it was fetched."""
+_NO_MEMORY = "to unpack it takes more memory than this process may use"
 _STATUS = re.compile(rb"[0-9]{3}")
 
 
 class Bad(ValueError):
     """Not a record that was written here."""
+
+
+class Cut(Bad):
+    """The data ends before the record does."""
 
 
 class Record(NamedTuple):
@@ -34,7 +39,7 @@ class Record(NamedTuple):
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, Record]]:
-    """Offset, length and content of each record of a file; `Bad` where it is not one."""
+    """Offset, length and content of each record of a file; `Bad` where it is not one, `Cut` if its end is missing."""
     at = 0
     while at < len(data):
         plain, length = _member(data, at)
@@ -57,11 +62,13 @@ def _member(data: bytes, at: int) -> tuple[bytes, int]:
     while not engine.eof:
         part = data[fed : fed + _STEP] if not engine.unconsumed_tail else engine.unconsumed_tail
         if not part:
-            raise Bad("it ends in the middle of a record")
+            raise Cut("it ends in the middle of a record")
         if not engine.unconsumed_tail:
             fed += len(part)
         try:
-            got = engine.decompress(part, LARGEST_RECORD)
+            got = engine.decompress(part, LARGEST_RECORD - size)
+        except MemoryError:
+            raise Bad(_NO_MEMORY) from None
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"it is not gzip: {error}") from error
@@ -168,6 +175,8 @@ def _undone(coded: bytes) -> bytes:
         engine = isal_zlib.decompressobj(31)
         try:
             got = engine.decompress(coded, room)
+        except MemoryError:
+            raise Bad(_NO_MEMORY) from None
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"its body is not gzip: {error}") from error

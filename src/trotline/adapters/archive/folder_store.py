@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from trotline.errors import ArchiveFileFails
+from trotline.errors import ArchiveDamaged, ArchiveFileFails
 from trotline.model.time import Seconds
 from trotline.ports.object_store import StoredObject
 
@@ -26,6 +26,10 @@ _PART = ".part"
 """Ending of a file that is being written."""
 _NOT_IN_A_NAME = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Bytes that are not UTF-8, and line breaks: such a name cannot be logged, hashed or made a task of a re-parse."""
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+"""A link to itself, a socket."""
+_OF_ONE_FILE = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
+"""Its mode, or a bad sector: others can be read."""
 _ABANDONED: Seconds = 86_400.0
 """A file that was being written so long ago: its process has died."""
 
@@ -143,8 +147,14 @@ class FolderStore:
                 size = about.st_size
                 begin = file.seek(min(start, size))
                 return file.read(size - begin if length is None else min(length, size - begin))
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise KeyError(name) from None
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise KeyError(name) from None
+            if error.errno in _OF_ONE_FILE:
+                raise ArchiveDamaged(f"it cannot be read: {error.strerror}", hint=_hint(error)) from error
+            raise
 
     def _list(self, prefix: str) -> list[StoredObject]:
         found = []
