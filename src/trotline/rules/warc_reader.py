@@ -42,17 +42,26 @@ def records(data: bytes) -> Iterator[tuple[int, int, Record]]:
     """Offset, length and content of each record of a file; `Bad` where it is not one, `Cut` if its end is missing."""
     at = 0
     while at < len(data):
-        plain, length = _member(data, at)
-        yield at, length, _parsed(plain)
+        found, length = _read(data, at)
+        yield at, length, found
         at += length
 
 
 def record(data: bytes) -> Record:
     """The one record of these bytes; `Bad` if they are not one."""
-    plain, length = _member(data, 0)
+    found, length = _read(data, 0)
     if length != len(data):
         raise Bad("it is shorter than its index says")
-    return _parsed(plain)
+    return found
+
+
+def _read(data: bytes, at: int) -> tuple[Record, int]:
+    try:
+        plain, length = _member(data, at)
+        return _parsed(plain), length
+    except MemoryError:
+        # Others wrote it, perhaps: the pages after it can be read.
+        raise Bad(_NO_MEMORY) from None
 
 
 def _member(data: bytes, at: int) -> tuple[bytes, int]:
@@ -68,7 +77,7 @@ def _member(data: bytes, at: int) -> tuple[bytes, int]:
         try:
             got = engine.decompress(part, LARGEST_RECORD - size)
         except MemoryError:
-            raise Bad(_NO_MEMORY) from None
+            raise
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"it is not gzip: {error}") from error
@@ -110,7 +119,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     if kind not in ("response", "revisit", "resource"):
         return None
     about = about_of(record)
-    status, headers, _ = _http(record.block) if kind != "resource" else (0, (), b"")
+    status, headers, _ = _head(record.block) if kind != "resource" else (0, (), 0)
     mime = record.fields.get("content-type", "")
     if kind != "resource":
         mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
@@ -141,12 +150,18 @@ def about_of(record: Record) -> dict[str, Any]:
 
 def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None) -> ArchivedPage:
     """`original`: of a revisit, the record with its body."""
+    try:
+        return _page(entry, record, original)
+    except MemoryError:
+        raise Bad(_NO_MEMORY) from None
+
+
+def _page(entry: ArchiveEntry, record: Record, original: Record | None) -> ArchivedPage:
     if record.fields.get("warc-type") == "resource":
         answer = Answer(url=entry.url, status=0, headers=(("content-type", entry.mime),), body=record.block)
     else:
-        status, headers, body = _http(record.block)
-        if original is not None:
-            body = _http(original.block)[2]
+        status, headers, start = _head(record.block)
+        body = record.block[start:] if original is None else original.block[_head(original.block)[2] :]
         # Others store bodies without their coding and leave the header as it was.
         wire = body if is_gzip(headers) and body.startswith(_GZIP) else b""
         answer = Answer(
@@ -176,7 +191,7 @@ def _undone(coded: bytes) -> bytes:
         try:
             got = engine.decompress(coded, room)
         except MemoryError:
-            raise Bad(_NO_MEMORY) from None
+            raise
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"its body is not gzip: {error}") from error
@@ -207,13 +222,14 @@ def refers_to(record: Record) -> First:
     return First(record.fields.get("warc-refers-to-target-uri", ""), record.fields.get("warc-refers-to-date", ""))
 
 
-def _http(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
-    head, mark, body = block.partition(END)
-    lines = head.split(b"\r\n")
+def _head(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], int]:
+    """Status and headers, and where the body begins."""
+    end = block.find(END)
+    lines = block[: max(end, 0)].split(b"\r\n")
     words = lines[0].split(b" ", 2)
-    if not mark or len(words) < 2 or not words[0].startswith(b"HTTP/") or not _STATUS.fullmatch(words[1]):
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not _STATUS.fullmatch(words[1]):
         raise Bad("it has no HTTP response")
-    return int(words[1]), tuple(_pairs(lines[1:])), body
+    return int(words[1]), tuple(_pairs(lines[1:])), end + len(END)
 
 
 def id_of(record: Record) -> str:
