@@ -263,6 +263,17 @@ async def test_a_page_whose_file_is_missing_is_damage(tmp_path):
         await commands.get(f"file:{tmp_path}", "http://odd.test/", None)
 
 
+@pytest.mark.parametrize("status", [b"000", b"001", b"999"])
+async def test_a_page_with_an_odd_status_is_exported_so_that_it_can_be_read(tmp_path, status):
+    folder, again = tmp_path / "pages", tmp_path / "again"
+    put(folder, "open/dead/00000000.warc.gz", record(status=status))
+    (again / "open").mkdir(parents=True)
+    await commands.export(f"file:{folder}", ArchiveQuery(), again / "open" / "all.warc.gz")
+    assert await read_all(again, tmp_path) == ({"http://odd.test/"}, 1, False, False)
+    found, _ = await commands.get(f"file:{again}", "http://odd.test/", None)
+    assert found.answer.status == int(status)
+
+
 async def test_a_line_break_in_an_address_begins_no_new_field(tmp_path):
     folder = tmp_path / "pages"
     put(folder, "open/dead/00000000.warc.gz", record(WARC_IP_Address="1\nWARC-Target-URI: http://other.test/"))
