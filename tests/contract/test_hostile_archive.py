@@ -257,6 +257,26 @@ async def test_an_odd_object_is_named_and_the_others_are_read(tmp_path, monkeypa
     assert peak < 120_000_000
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [{"url": "http://odd.test/" + "a" * 20_000_000}, {"about": {"job": "j" * 20_000_000}}],
+    ids=["url", "job"],
+)
+async def test_an_endless_text_of_one_page_does_not_make_the_index_of_others_unreadable(tmp_path, odd):
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    put(folder, "open/dead/00000001.warc.gz", record(**odd))
+    assert await read_all(folder, tmp_path) == ({"http://good.test/"}, 1, True, True)
+
+
+async def test_a_page_with_an_endless_type_is_found(tmp_path):
+    folder = tmp_path / "pages"
+    put(
+        folder, "open/dead/00000000.warc.gz", record(status=b"200 OK\r\ncontent-type: " + b"t" * 20_000_000 + b"\r\na:")
+    )
+    assert await read_all(folder, tmp_path) == ({"http://odd.test/"}, 1, False, False)
+
+
 async def test_a_page_whose_file_is_missing_is_damage(tmp_path):
     put(tmp_path, f"{NAME}.cdxj", line())
     with pytest.raises(ArchiveDamaged, match="its file is missing"):

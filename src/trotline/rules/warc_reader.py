@@ -9,7 +9,7 @@ import msgspec
 from isal import isal_zlib
 
 from trotline.model.answer import Answer
-from trotline.model.archive import LARGEST_RECORD, ArchivedPage, ArchiveEntry, CaptureKind
+from trotline.model.archive import LARGEST_RECORD, LONGEST_TYPE, ArchivedPage, ArchiveEntry, CaptureKind
 from trotline.model.time import Moment
 from trotline.rules.archived_codings import is_gzip
 from trotline.rules.warc_writer import END, ORIGINAL, First, digest_of
@@ -129,7 +129,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
         at=_moment(about.get("seen_at"), record.fields.get("warc-date", "")),
         kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,
         status=status,
-        mime=mime.lower(),
+        mime=mime[:LONGEST_TYPE].lower(),
         digest=record.fields.get("warc-payload-digest", ""),
         job=_text(about.get("job")),
         route=_text(about.get("route")),

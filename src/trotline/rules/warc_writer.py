@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from isal import igzip_lib
 
-from trotline.model.archive import ArchiveEntry, Capture, CaptureKind
+from trotline.model.archive import LONGEST_TYPE, ArchiveEntry, Capture, CaptureKind
 from trotline.model.time import Moment
 from trotline.rules.gzip_members import around
 
@@ -140,7 +140,7 @@ def _mime(headers: Iterable[tuple[str, str]]) -> str:
 
 @lru_cache(maxsize=256)
 def _type_of(content_type: str) -> str:
-    return _line(content_type.partition(";")[0].strip().lower())
+    return _line(content_type.partition(";")[0].strip().lower())[:LONGEST_TYPE]
 
 
 def _start(urn: str, date: str, url: str) -> str:
