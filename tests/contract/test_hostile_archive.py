@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from trotline.adapters.archive import object_reader
 from trotline.commands import archive as commands
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveQuery
@@ -150,10 +151,147 @@ async def test_a_coded_body_that_cannot_be_decoded_is_named_and_the_others_are_r
         await commands.get(url, "http://odd.test/", None)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"open/caf\xe9/0.warc.gz",
+        b"open/x/\xe9.warc.gz",
+        b"open/\xe9.warc.gz",
+        b"open/a\nb/0.warc.gz",
+        b"warc/\xe9/0.cdxj",
+        b"\xe9/0.warc.gz",
+    ],
+)
+async def test_what_has_an_odd_name_is_named_and_the_others_are_read(tmp_path, caplog, name):
+    folder = tmp_path / "pages"
+    put(folder, os.fsdecode(name), record())
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    await commands.check(f"file:{folder}")
+    assert await read_all(folder, tmp_path) == ({"http://good.test/"}, 1, False, False)
+    assert "archive.odd_name" in caplog.text
+    assert caplog.text.isascii()
+
+
+@pytest.mark.parametrize("name", ["open/{}/0.warc.gz", "open/{}.warc.gz", "open/x/{}.warc.gz"])
+async def test_a_name_may_be_as_long_as_a_folder_allows(tmp_path, name):
+    folder = tmp_path / "pages"
+    for letter in "ab":
+        put(folder, name.format("n" * 220 + letter), record(f"http://{letter}.test/"))
+    await commands.check(f"file:{folder}")
+    urls = {"http://a.test/", "http://b.test/"}
+    assert await read_all(folder, tmp_path) == (urls, 2, False, False)
+    assert len(list(folder.glob("warc/*/*.warc.gz"))) == (1 if "/x/" in name else 2)
+
+
+def sparse(file, size=20 * 2**30, start=b""):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as made:
+        made.write(start)
+        made.truncate(size)
+    os.utime(file, (time.time() - 7200,) * 2)
+
+
+def folder_of_files(file):
+    file.mkdir(parents=True)
+    (file / "0.warc.gz").write_bytes(b"x")
+
+
+def without_end(file):
+    """A member that goes on and on, and gives nothing: empty blocks."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\0\0\0\xff\xff" * 8_000_000)
+
+
+def empty(file):
+    put(file.parent, file.name, b"")
+
+
+def foreign(data):
+    return lambda file: put(file.parent, file.name, data)
+
+
+@pytest.mark.parametrize("place", ["open/odd/0.warc.gz", "open/odd.warc.gz", f"{NAME}.warc.gz", f"{NAME}.cdxj"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        sparse,
+        lambda file: sparse(file, start=record()),
+        lambda file: sparse(file, start=line()),
+        folder_of_files,
+        without_end,
+        empty,
+        foreign(record()[:50]),
+        foreign(b"not gzip"),
+        foreign(gzip.compress(b"no record")),
+        foreign(b"no line\n"),
+    ],
+    ids=["sparse", "record", "line", "folder", "endless", "empty", "cut", "foreign", "no record", "no line"],
+)
+async def test_an_odd_object_is_named_and_the_others_are_read(tmp_path, monkeypatch, place, make):
+    monkeypatch.setattr(object_reader, "LARGEST_RECORD", 20_000_000)
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    if place.startswith("warc"):
+        for name, data in ((f"{NAME}.warc.gz", record()), (f"{NAME}.cdxj", line(length=str(len(record()))))):
+            if name != place:
+                put(folder, name, data)
+    make(folder / place)
+    url = f"file:{folder}"
+    tracemalloc.start()
+    try:
+        await commands.check(url)
+        listed, exported, damaged, left_out = await read_all(folder, tmp_path)
+        cut = await commands.prune(url, time.time(), dry_run=True)
+        found, _ = await commands.get(url, "http://good.test/", None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert listed | {"http://odd.test/"} == {"http://good.test/", "http://odd.test/"}
+    assert exported in (1, 2)
+    assert found.answer.body == b"x"
+    assert cut.captures < 10
+    # What has nothing in it, and is in no index, has lost nothing. What has no index is not read.
+    assert damaged is not (make is empty and place.startswith("open"))
+    is_unseen = make in (empty, folder_of_files) and place.endswith("cdxj")
+    assert left_out is (damaged and not is_unseen)
+    assert peak < 120_000_000
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"url": "http://odd.test/" + "a" * 20_000_000}, {"about": {"job": "j" * 20_000_000}}],
+    ids=["url", "job"],
+)
+async def test_an_endless_text_of_one_page_does_not_make_the_index_of_others_unreadable(tmp_path, odd):
+    folder = tmp_path / "pages"
+    put(folder, "open/dead/00000000.warc.gz", record("http://good.test/"))
+    put(folder, "open/dead/00000001.warc.gz", record(**odd))
+    assert await read_all(folder, tmp_path) == ({"http://good.test/"}, 1, True, True)
+
+
+async def test_a_page_with_an_endless_type_is_found(tmp_path):
+    folder = tmp_path / "pages"
+    put(
+        folder, "open/dead/00000000.warc.gz", record(status=b"200 OK\r\ncontent-type: " + b"t" * 20_000_000 + b"\r\na:")
+    )
+    assert await read_all(folder, tmp_path) == ({"http://odd.test/"}, 1, False, False)
+
+
 async def test_a_page_whose_file_is_missing_is_damage(tmp_path):
     put(tmp_path, f"{NAME}.cdxj", line())
     with pytest.raises(ArchiveDamaged, match="its file is missing"):
         await commands.get(f"file:{tmp_path}", "http://odd.test/", None)
+
+
+@pytest.mark.parametrize("status", [b"000", b"001", b"999"])
+async def test_a_page_with_an_odd_status_is_exported_so_that_it_can_be_read(tmp_path, status):
+    folder, again = tmp_path / "pages", tmp_path / "again"
+    put(folder, "open/dead/00000000.warc.gz", record(status=status))
+    (again / "open").mkdir(parents=True)
+    await commands.export(f"file:{folder}", ArchiveQuery(), again / "open" / "all.warc.gz")
+    assert await read_all(again, tmp_path) == ({"http://odd.test/"}, 1, False, False)
+    found, _ = await commands.get(f"file:{again}", "http://odd.test/", None)
+    assert found.answer.status == int(status)
 
 
 async def test_a_line_break_in_an_address_begins_no_new_field(tmp_path):

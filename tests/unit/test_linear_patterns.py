@@ -171,6 +171,7 @@ PATTERNS = {
     "spider/seeds.py:_sitemap_task": AUTHOR,
     "spider/css_selection.py:found": AUTHOR,
     "adapters/archive/archive.py:__init__": AUTHOR,
+    "adapters/archive/folder_store.py:_NOT_IN_A_NAME": "sub",
     "adapters/archive/roll_files.py:_NAME": "fullmatch",
     "adapters/archive/roll_files.py:_ODD": "sub",
     "adapters/s3/s3_url.py:_BUCKET": AUTHOR,

@@ -246,4 +246,12 @@ def age_of(option: str, text: str) -> Seconds:
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
-    return asyncio.run(coroutine)
+    found = list[T]()
+
+    async def work() -> None:
+        # Not as the result of the task: asyncio and signal make a text of that at the end, which takes seconds and four
+        # times the memory for an archived page of some megabytes.
+        found.append(await coroutine)
+
+    asyncio.run(work())
+    return found[0]

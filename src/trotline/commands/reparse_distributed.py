@@ -22,6 +22,7 @@ from trotline.model.archive import ArchiveQuery
 from trotline.ports.sink import Sink
 from trotline.processes.reparse_child import ReparseCounts
 from trotline.processes.reparse_parser import Parser
+from trotline.rules.task_checks import cut_to_name
 
 HOLD = "2h"
 """A unit that a process works on for longer is given to another one."""
@@ -97,7 +98,7 @@ def _task(unit: str, spider: str, query: ArchiveQuery) -> dict[str, object]:
         "url": f"https://archive.invalid/{unit}",
         "key": unit,
         # A unit that fails does not slow the others down.
-        "lane": unit,
+        "lane": cut_to_name(unit),
         "priority": _SOON if unit.startswith("open/") else _LATER,
         # Times like "7d ago" are those of the process that began.
         "meta": msgspec.to_builtins(_Unit(unit, spider, query)),

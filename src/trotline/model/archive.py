@@ -11,6 +11,11 @@ from trotline.model.time import LAST_MOMENT, Moment
 
 LARGEST_RECORD = 256 * 1024 * 1024
 """Bytes of a record that is read, packed and unpacked: more than any limit lets through, and an end for bombs."""
+LONGEST_TYPE = 1000
+"""Characters of a content type in the index."""
+_LONGEST_TEXTS = 1024 * 1024
+"""Characters of the texts of a capture in the index: far more than a URL of ours may have. One longer line would make
+the whole index unreadable."""
 _ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 
@@ -85,6 +90,8 @@ class ArchiveEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             return "its date is not one"
         if not 0 <= self.status < 1000:
             return "its status is not one"
+        if len(self.url) + len(self.mime) + len(self.digest) + len(self.job) + len(self.route) > _LONGEST_TEXTS:
+            return "its address is too long"
         return "" if 0 <= self.offset < 2**63 and 0 <= self.length <= LARGEST_RECORD else "its place is not one"
 
 

@@ -42,6 +42,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedValues):
     sitemap_files: int = 50_000
     """Files below one seed; an index divides them among the files that it lists."""
 
+    @property
+    def largest_body(self) -> int:
+        """Bytes of a page, whether it came compressed or plain."""
+        return max(self.wire_body, self.decoded_body)
+
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if not is_number(getattr(self, name)):

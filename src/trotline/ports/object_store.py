@@ -33,7 +33,10 @@ class ObjectStore(Protocol):
         not put."""
         ...
 
-    async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes: ...
+    async def get(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        """Less than `length` is all that there is; from its end on there is nothing. `ArchiveDamaged` if this object
+        alone cannot be read."""
+        ...
 
     async def listed(self, prefix: str) -> list[StoredObject]:
         """Those in a folder; all without a name. Sorted by name. `ArchiveError` if one has a name that cannot be read:

@@ -148,7 +148,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     if archive is not None and settings.cache:
         from trotline.worker.cached_fetcher import CachedFetcher
 
-        fetcher = CachedFetcher(fetcher, archive, config.job.id)
+        fetcher = CachedFetcher(fetcher, archive, config.job.id, limits=spider.limits)
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
     tracer = components.open_tracer(settings.otel, settings.otel_sample, **{"service.instance.id": config.name})

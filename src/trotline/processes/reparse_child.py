@@ -136,6 +136,9 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
                 tally.not_read[str(error)] += 1
             except HandlerFailed as failed:
                 tally.fail(failed.group, page.entry.url)
+            except MemoryError:
+                # Outside the handler, whose own is a HandlerFailed.
+                tally.fail("the page needs more memory than this process may use", page.entry.url)
             except TimeoutError:
                 tally.fail("an async handler took too long", page.entry.url)
             else:

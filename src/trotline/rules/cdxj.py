@@ -1,19 +1,21 @@
 """The index of a WARC file: CDXJ, one line per capture, sorted, as pywb and other tools read it."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from trotline.model.archive import ArchiveEntry, CaptureKind
+from trotline.rules.warc_writer import LINE_BREAKS
 
 _PLAIN = re.compile(r"(https?://[a-z0-9.-]+(?::[1-5]?[0-9]{1,4})?)(/[!-\"$->@-~]*)(?:\?([!-\"$-~]*))?")
 """Nearly every URL: the host is looked at once for all of its pages. An empty query is none."""
-_ESCAPED = str.maketrans({" ": "%20", "\n": "%0A", "\r": "%0D", "\t": "%09"})
+_ESCAPED = str.maketrans({sign: quote(sign) for sign in f" \t{LINE_BREAKS}"})
 
 
 def key_of(url: str) -> str:
@@ -81,7 +83,13 @@ def line(entry: ArchiveEntry, name: str) -> bytes:
         fields["type"] = entry.mime
     if entry.kind is not CaptureKind.RESPONSE:
         fields["kind"] = entry.kind.value
-    return f"{key_of(entry.url)} {stamp} ".encode() + _encode(fields) + b"\n"
+    return f"{key_of(entry.url)} {stamp} ".encode() + _ascii(fields) + b"\n"
+
+
+def _ascii(fields: dict[str, Any]) -> bytes:
+    """Others may split the text of an index at more than a line feed."""
+    encoded = _encode(fields)
+    return encoded if encoded.isascii() else json.dumps(fields).encode()
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import msgspec
 from isal import isal_zlib
 
 from trotline.model.answer import Answer
-from trotline.model.archive import LARGEST_RECORD, ArchivedPage, ArchiveEntry, CaptureKind
+from trotline.model.archive import LARGEST_RECORD, LONGEST_TYPE, ArchivedPage, ArchiveEntry, CaptureKind
 from trotline.model.time import Moment
 from trotline.rules.archived_codings import is_gzip
 from trotline.rules.warc_writer import END, ORIGINAL, First, digest_of
@@ -18,11 +18,16 @@ _STEP = 16 * 1024
 _GZIP = b"\x1f\x8b"
 _MEMBERS = 64
 """Of gzip in one body, as when it was fetched."""
+_NO_MEMORY = "to unpack it takes more memory than this process may use"
 _STATUS = re.compile(rb"[0-9]{3}")
 
 
 class Bad(ValueError):
     """Not a record that was written here."""
+
+
+class Cut(Bad):
+    """The data ends before the record does."""
 
 
 class Record(NamedTuple):
@@ -34,20 +39,29 @@ class Record(NamedTuple):
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, Record]]:
-    """Offset, length and content of each record of a file; `Bad` where it is not one."""
+    """Offset, length and content of each record of a file; `Bad` where it is not one, `Cut` if its end is missing."""
     at = 0
     while at < len(data):
-        plain, length = _member(data, at)
-        yield at, length, _parsed(plain)
+        found, length = _read(data, at)
+        yield at, length, found
         at += length
 
 
 def record(data: bytes) -> Record:
     """The one record of these bytes; `Bad` if they are not one."""
-    plain, length = _member(data, 0)
+    found, length = _read(data, 0)
     if length != len(data):
         raise Bad("it is shorter than its index says")
-    return _parsed(plain)
+    return found
+
+
+def _read(data: bytes, at: int) -> tuple[Record, int]:
+    try:
+        plain, length = _member(data, at)
+        return _parsed(plain), length
+    except MemoryError:
+        # Others wrote it, perhaps: the pages after it can be read.
+        raise Bad(_NO_MEMORY) from None
 
 
 def _member(data: bytes, at: int) -> tuple[bytes, int]:
@@ -57,11 +71,13 @@ def _member(data: bytes, at: int) -> tuple[bytes, int]:
     while not engine.eof:
         part = data[fed : fed + _STEP] if not engine.unconsumed_tail else engine.unconsumed_tail
         if not part:
-            raise Bad("it ends in the middle of a record")
+            raise Cut("it ends in the middle of a record")
         if not engine.unconsumed_tail:
             fed += len(part)
         try:
-            got = engine.decompress(part, LARGEST_RECORD)
+            got = engine.decompress(part, LARGEST_RECORD - size)
+        except MemoryError:
+            raise
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"it is not gzip: {error}") from error
@@ -103,7 +119,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
     if kind not in ("response", "revisit", "resource"):
         return None
     about = about_of(record)
-    status, headers, _ = _http(record.block) if kind != "resource" else (0, (), b"")
+    status, headers, _ = _head(record.block) if kind != "resource" else (0, (), 0)
     mime = record.fields.get("content-type", "")
     if kind != "resource":
         mime = next((value for name, value in headers if name == "content-type"), "").partition(";")[0].strip()
@@ -113,7 +129,7 @@ def capture_of(record: Record) -> ArchiveEntry | None:
         at=_moment(about.get("seen_at"), record.fields.get("warc-date", "")),
         kind=CaptureKind.ARTIFACT if kind == "resource" else CaptureKind.RESPONSE,
         status=status,
-        mime=mime.lower(),
+        mime=mime[:LONGEST_TYPE].lower(),
         digest=record.fields.get("warc-payload-digest", ""),
         job=_text(about.get("job")),
         route=_text(about.get("route")),
@@ -134,12 +150,18 @@ def about_of(record: Record) -> dict[str, Any]:
 
 def page_of(entry: ArchiveEntry, record: Record, original: Record | None = None) -> ArchivedPage:
     """`original`: of a revisit, the record with its body."""
+    try:
+        return _page(entry, record, original)
+    except MemoryError:
+        raise Bad(_NO_MEMORY) from None
+
+
+def _page(entry: ArchiveEntry, record: Record, original: Record | None) -> ArchivedPage:
     if record.fields.get("warc-type") == "resource":
         answer = Answer(url=entry.url, status=0, headers=(("content-type", entry.mime),), body=record.block)
     else:
-        status, headers, body = _http(record.block)
-        if original is not None:
-            body = _http(original.block)[2]
+        status, headers, start = _head(record.block)
+        body = record.block[start:] if original is None else original.block[_head(original.block)[2] :]
         # Others store bodies without their coding and leave the header as it was.
         wire = body if is_gzip(headers) and body.startswith(_GZIP) else b""
         answer = Answer(
@@ -168,6 +190,8 @@ def _undone(coded: bytes) -> bytes:
         engine = isal_zlib.decompressobj(31)
         try:
             got = engine.decompress(coded, room)
+        except MemoryError:
+            raise
         except Exception as error:
             # IsalError, which has no type for checkers, or ValueError.
             raise Bad(f"its body is not gzip: {error}") from error
@@ -198,13 +222,14 @@ def refers_to(record: Record) -> First:
     return First(record.fields.get("warc-refers-to-target-uri", ""), record.fields.get("warc-refers-to-date", ""))
 
 
-def _http(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
-    head, mark, body = block.partition(END)
-    lines = head.split(b"\r\n")
+def _head(block: bytes) -> tuple[int, tuple[tuple[str, str], ...], int]:
+    """Status and headers, and where the body begins."""
+    end = block.find(END)
+    lines = block[: max(end, 0)].split(b"\r\n")
     words = lines[0].split(b" ", 2)
-    if not mark or len(words) < 2 or not words[0].startswith(b"HTTP/") or not _STATUS.fullmatch(words[1]):
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not _STATUS.fullmatch(words[1]):
         raise Bad("it has no HTTP response")
-    return int(words[1]), tuple(_pairs(lines[1:])), body
+    return int(words[1]), tuple(_pairs(lines[1:])), end + len(END)
 
 
 def id_of(record: Record) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from isal import igzip_lib
 
-from trotline.model.archive import ArchiveEntry, Capture, CaptureKind
+from trotline.model.archive import LONGEST_TYPE, ArchiveEntry, Capture, CaptureKind
 from trotline.model.time import Moment
 from trotline.rules.gzip_members import around
 
@@ -37,7 +37,9 @@ _FRAMING = frozenset({"content-length", "transfer-encoding"})
 _CODING = _FRAMING | {"content-encoding"}
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _FLIPPED = {digit: f"{int(digit, 16) ^ 1:x}" for digit in "0123456789abcdefABCDEF"}
-_ONE_LINE = str.maketrans({"\r": " ", "\n": " ", "\0": " "})
+LINE_BREAKS = "\n\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
+"""What begins a line in some reader: those of Python split text at all of them."""
+_ONE_LINE = str.maketrans(dict.fromkeys(f"\0{LINE_BREAKS}", " "))
 
 
 _json = msgspec.json.Encoder().encode
@@ -138,7 +140,7 @@ def _mime(headers: Iterable[tuple[str, str]]) -> str:
 
 @lru_cache(maxsize=256)
 def _type_of(content_type: str) -> str:
-    return _line(content_type.partition(";")[0].strip().lower())
+    return _line(content_type.partition(";")[0].strip().lower())[:LONGEST_TYPE]
 
 
 def _start(urn: str, date: str, url: str) -> str:
@@ -173,7 +175,7 @@ def _response_head(capture: Capture) -> bytes:
     reason = _REASONS.get(capture.status, "")
     names = _written_names(tuple([name for name, _ in capture.headers]), is_coded=capture.is_coded)
     lines = _lines(names, [value for _, value in capture.headers])
-    start = f"HTTP/{capture.http} {capture.status} {reason}\r\n"
+    start = f"HTTP/{capture.http} {capture.status:03d} {reason}\r\n"
     return f"{start}{lines}content-length: {len(capture.body)}\r\n\r\n".encode("utf-8", "replace")
 
 

@@ -15,6 +15,7 @@ from trotline.errors import ArchiveError
 from trotline.model.account import StoredCookie
 from trotline.model.answer import FROM_ARCHIVE, Answer, Failure
 from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery, Capture, CaptureKind
+from trotline.model.limits import Limits
 from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.model.time import Moment
@@ -33,19 +34,26 @@ class CachedFetcher:
     """Implements `ports.fetcher.Fetcher`."""
 
     def __init__(
-        self, fetcher: Fetcher, archive: Archive, job: str = "", now: Callable[[], Moment] = time.time
+        self,
+        fetcher: Fetcher,
+        archive: Archive,
+        job: str = "",
+        now: Callable[[], Moment] = time.time,
+        limits: Limits | None = None,
     ) -> None:
+        """`limits`: of the spider; others may have written a larger page into the archive."""
         self._fetcher = fetcher
         self._archive = archive
         self._job = job
         self._now = now
+        self._largest = (limits or Limits()).largest_body
         self._known: dict[str, ArchiveEntry] | None = None
 
     async def fetch(self, task: Task, way: Way | None = None) -> Answer | Failure:
-        return await self._cached(task) or await self._fetcher.fetch(task, way)
+        return await self._cached(task, self._largest) or await self._fetcher.fetch(task, way)
 
     async def fetch_start(self, task: Task, most: int, way: Way | None = None) -> Answer | Failure:
-        if (known := await self._cached(task)) is not None:
+        if (known := await self._cached(task, most)) is not None:
             return known
         answer = await self._fetcher.fetch_start(task, most, way)
         if isinstance(answer, Answer) and _may_be_cached(task) and _lasts(answer.status):
@@ -61,7 +69,7 @@ class CachedFetcher:
     async def close(self) -> None:
         await self._fetcher.close()
 
-    async def _cached(self, task: Task) -> Answer | None:
+    async def _cached(self, task: Task, most: int) -> Answer | None:
         if not _may_be_cached(task):
             return None
         try:
@@ -73,6 +81,9 @@ class CachedFetcher:
             page = await self._archive.read(entry)
         except ArchiveError as error:
             log.warning("cache.unreadable %s", error.what)
+            return None
+        if len(page.answer.body) > most:
+            log.warning("cache.too_large %s", redaction.url(task.url))
             return None
         # It is not archived again.
         return msgspec.structs.replace(page.answer, url=task.url, wire=b"", notes=(FROM_ARCHIVE,))

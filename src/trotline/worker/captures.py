@@ -152,7 +152,16 @@ def _about(visit: FinishedVisit, account: str) -> dict[str, Any]:
     for name in _SELDOM:
         if value := getattr(task, name):
             about[name] = value
-    return about
+    return _masked(about)
+
+
+def _masked(about: dict[str, Any]) -> dict[str, Any]:
+    """A key, a session or a lane may be a URL, or have a login in it. One look at all texts: nearly always there is
+    nothing to redact."""
+    said = "\n".join([value for value in about.values() if type(value) is str])
+    if redaction.text(said) == said:
+        return about
+    return {name: redaction.text(value) if type(value) is str else value for name, value in about.items()}
 
 
 def _redacted(value: Any) -> Any:

@@ -46,6 +46,8 @@ class Reparse:
         fetched_by = page.entry.job.rpartition("-")[0]
         if fetched_by and fetched_by != self._spider.name and not self._any_spider:
             raise NotRead(f"pages of the spider {fetched_by!r} (--job takes those of a job all the same)")
+        if len(page.answer.body) > self._limits.largest_body:
+            raise NotRead(f"pages over the limit of {self._limits.largest_body:,} bytes (decoded_body)")
         task = task_of(page)
         route = self._spider.routes.get(task.route)
         if route is None:

@@ -1,5 +1,6 @@
 """Commands over an archive."""
 
+import errno
 import os
 import tracemalloc
 
@@ -39,10 +40,17 @@ async def test_an_export_needs_the_memory_of_one_file_and_not_of_the_archive(tmp
     assert peak < PAGES * MIB / 2
 
 
-async def test_an_export_that_fails_leaves_no_file(tmp_path, pages):
-    file = max(pages.glob("warc/*/*.warc.gz"))
-    file.unlink()
-    file.mkdir()
+async def test_an_export_that_fails_leaves_no_file(tmp_path, pages, monkeypatch):
+    last = max(pages.glob("warc/*/*.warc.gz"))
+    before = os.open
+
+    def fail(path, *more, **named):
+        if os.fspath(path) == str(last):
+            # Not only this file: its disk was taken away.
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+        return before(path, *more, **named)
+
+    monkeypatch.setattr(os, "open", fail)
     with pytest.raises(ArchiveFileFails):
         await archive.export(f"file:{pages}", ArchiveQuery(), tmp_path / "all.warc.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["pages"]

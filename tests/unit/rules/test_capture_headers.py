@@ -1,5 +1,7 @@
 """Headers as they are archived."""
 
+import pytest
+
 from trotline.model.secret import HIDDEN, Secret
 from trotline.rules.capture_headers import redacted_request, redacted_response
 
@@ -31,3 +33,22 @@ def test_urls_known_secrets_and_secret_names_are_hidden():
     assert "abc" not in text
     assert "a-known-secret-value" not in text
     assert ("www-authenticate", "Basic") in found
+
+
+@pytest.mark.parametrize("redacted", [redacted_request, redacted_response])
+def test_a_known_secret_in_the_name_of_a_header_is_hidden(redacted):
+    Secret("a-known-value")
+    found = redacted((("x-a-known-value", "echo"), ("x-note", "b")))
+    assert found == ((f"x-{HIDDEN}", "echo"), ("x-note", "b"))
+
+
+def test_a_cookie_without_a_name_and_secrets_in_attributes_are_hidden():
+    Secret("a-known-value")
+    found = redacted_response((("set-cookie", "topsecret; Path=/"), ("set-cookie", "a=b; Path=/a-known-value")))
+    assert found == (("set-cookie", f"{HIDDEN}; Path=/"), ("set-cookie", f"a={HIDDEN}; Path=/{HIDDEN}"))
+
+
+@pytest.mark.parametrize("name", ["x-original-url", "x-served-by", "content-security-policy"])
+def test_urls_in_any_header_are_without_their_secrets(name):
+    found = redacted_response(((name, "http://u:p@h.test/?token=abcdef;charset=utf-8"), ("vary", "a")))
+    assert found == ((name, f"http://h.test/?token={HIDDEN};charset=utf-8"), ("vary", "a"))

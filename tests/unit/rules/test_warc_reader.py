@@ -45,6 +45,19 @@ def test_a_bomb_is_stopped(monkeypatch):
         list(warc_reader.records(gzip.compress(b"\0" * 5_000_000)))
 
 
+@pytest.mark.parametrize("name", ["_member", "_parsed", "_undone"])
+def test_a_record_that_is_larger_than_the_memory_is_damage(monkeypatch, name):
+    written = warc_writer.encode(coded(BODY), {})
+
+    def fail(*given):
+        raise MemoryError
+
+    monkeypatch.setattr(warc_reader, name, fail)
+    with pytest.raises(warc_reader.Bad, match="more memory"):
+        for _, _, record in warc_reader.records(written.data):
+            warc_reader.page_of(written.entry, record)
+
+
 @given(st.binary(max_size=300))
 def test_nothing_else_is_raised_for_foreign_bytes(data):
     try:

@@ -5,6 +5,7 @@ import io
 import random
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
@@ -17,7 +18,9 @@ AT = 1_800_000_000.123456
 BODY = b"<html>" + b"some text " * 100
 
 _token = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=1, max_size=20)
-_value = st.text(st.characters(min_codepoint=0x20, exclude_characters="\x7f", exclude_categories=("Cc", "Cs")))
+_value = st.text(
+    st.characters(min_codepoint=0x20, exclude_characters="\x7f", exclude_categories=("Cc", "Cs", "Zl", "Zp"))
+)
 
 
 def capture(**more):
@@ -123,6 +126,33 @@ def test_a_header_cannot_begin_a_new_line():
     [(_, _, record), _] = warc_reader.records(written.data)
     assert record.fields["warc-type"] == "response"
     assert warc_reader.page_of(written.entry, record).answer.body == BODY
+
+
+@pytest.mark.parametrize("sign", [*"\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", "\r\n"])
+def test_nothing_begins_a_new_line_in_any_reader(sign):
+    odd = f"a{sign}WARC-Type: x"
+    made = capture(
+        url=f"https://h.test/{odd}",
+        method=odd,
+        request_headers=((odd, odd),),
+        headers=((odd, odd), ("content-type", odd)),
+        address=odd,
+        about={"meta": odd},
+    )
+    written = warc_writer.encode(made, {})
+    text = gzip.decompress(written.data).decode()
+    assert not any(line.startswith("WARC-Type: x") for line in text.splitlines())
+    kept = warc_writer.encode(capture(kind=CaptureKind.ARTIFACT, url=f"archive:{odd}", type=odd), {})
+    text += gzip.decompress(kept.data).decode()
+    assert not any(line.startswith("WARC-Type: x") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("status", [0, 7, 99, 999])
+def test_a_status_has_three_digits(status):
+    written = warc_writer.encode(capture(status=status), {})
+    [(_, _, record), _] = warc_reader.records(written.data)
+    assert record.block.startswith(b"HTTP/1.1 %03d " % status)
+    assert warc_reader.page_of(written.entry, record).answer.status == status
 
 
 def test_others_read_responses_revisits_requests_and_resources(tmp_path):

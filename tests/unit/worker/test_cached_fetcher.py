@@ -6,6 +6,7 @@ import pytest
 from trotline.adapters.archive.archive import ObjectArchive
 from trotline.adapters.archive.folder_store import FolderStore
 from trotline.model.answer import FROM_ARCHIVE, Answer
+from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.testing.archive_contract import capture, coded
 from trotline.worker.cached_fetcher import CachedFetcher
@@ -48,6 +49,19 @@ async def test_what_the_archive_has_is_not_fetched_again(place):
     ):
         assert (await fetcher.fetch(odd)).body == b"new"
     assert len(site.asked) == 5
+
+
+async def test_a_page_over_the_limits_is_fetched(place, caplog):
+    archive = place()
+    await archive.write([capture(1, body=b"x" * 5000), coded(2, b"x" * 5000), capture(3, body=b"x" * 4000)])
+    site = Counting()
+    fetcher = CachedFetcher(site, archive, limits=Limits(wire_body=100, decoded_body=4000))
+    assert [(await fetcher.fetch(task(capture(number).url))).body for number in (1, 2)] == [b"new", b"new"]
+    assert caplog.text.count("cache.too_large") == 2
+    assert len((await fetcher.fetch(task(capture(3).url))).body) == 4000
+    # A sitemap has a limit of its own.
+    assert len((await fetcher.fetch_start(task(capture(1).url), 5000)).body) == 5000
+    assert (await fetcher.fetch_start(task(capture(1).url), 4999)).body == b"new"
 
 
 async def test_a_page_that_came_coded_is_answered_decoded_and_would_not_be_archived_so_again(place):

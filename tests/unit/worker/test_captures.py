@@ -62,6 +62,28 @@ def test_markup_in_the_meta_of_a_task_is_captured_without_secrets():
     }
 
 
+def test_no_field_of_a_task_is_captured_with_a_secret():
+    known = Secret("a-known-login").reveal()
+    texts = {
+        "key": "http://u:pw@h.test/1",
+        "session": f"{known}@h.test",
+        "lane": "http://h.test/?token=abcdefgh",
+        "chain": f"c-{known}",
+        "pool": f"p-{known}",
+        "site": f"s-{known}",
+    }
+    [capture] = added(**texts, attempt=2).captures
+    assert {name: capture.about[name] for name in texts} == {
+        "key": "http://h.test/1",
+        "session": f"{HIDDEN}@h.test",
+        "lane": f"http://h.test/?token={HIDDEN}",
+        "chain": f"c-{HIDDEN}",
+        "pool": f"p-{HIDDEN}",
+        "site": f"s-{HIDDEN}",
+    }
+    assert capture.about["attempt"] == 2
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

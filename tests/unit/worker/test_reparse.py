@@ -61,6 +61,19 @@ async def test_what_is_not_read_is_said(page, why):
         await Reparse(shop).read(page)
 
 
+async def test_a_page_over_the_limits_is_not_parsed():
+    small = Spider("small", limits=Limits(wire_body=10, decoded_body=20))
+
+    @small.page(key="size")
+    def product(page: Page):
+        yield {"size": len(page.body)}
+
+    with pytest.raises(NotRead, match=r"over the limit of 20 bytes \(decoded_body\)"):
+        await Reparse(small).read(archived(b"x" * 21))
+    got, _ = await Reparse(small).read(archived(b"x" * 20))
+    assert got.records[0].data == {"size": 20}
+
+
 async def test_pages_of_another_spider_are_parsed_if_their_job_was_named():
     got, _ = await Reparse(shop, any_spider=True).read(archived(job="other-shop-1"))
     assert [record.key for record in got.records] == ["T1"]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from trotline.adapters.archive import record_reader
+from trotline.adapters.archive import object_reader, record_reader
 from trotline.adapters.archive.roll_files import FILE, INDEX, OPEN, ROLLED, span_of
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery
@@ -14,6 +14,8 @@ from trotline.rules import cdxj, warc_reader, warc_writer
 SMALL_INDEX = 256 * 1024
 """Bytes of an index that is read whole when one URL is looked for."""
 _BLOCK = 16 * 1024
+_LINES = 4 * _BLOCK
+"""Bytes of it that are read first, where those of one URL begin."""
 _AT_ONCE = 8
 
 
@@ -25,7 +27,7 @@ class Reader:
         seen = set[str]()
         # Open ones first: what is rolled meanwhile is found in its file, and not missed.
         for name in await self.open_files():
-            for entry in await self._scanned(name, skipped):
+            async for entry in self._scanned(name, skipped):
                 if wanted.fits(entry) and entry.id not in seen:
                     seen.add(entry.id)
                     yield entry
@@ -38,13 +40,13 @@ class Reader:
     async def open_files(self) -> list[str]:
         return [one.name for one in await self._store.listed(OPEN) if one.name.endswith(FILE)]
 
-    async def _scanned(self, name: str, skipped: Skipped | None) -> list[ArchiveEntry]:
+    async def _scanned(self, name: str, skipped: Skipped | None) -> AsyncIterator[ArchiveEntry]:
         try:
-            data = await self._store.get(name)
+            async for entry, _ in record_reader.captures(self._store, name, skipped):
+                yield entry
         except KeyError:
             # Rolled since it was listed.
-            return []
-        return [entry for entry, _ in record_reader.captures(name, data, skipped)]
+            return
 
     async def indexes(self, wanted: ArchiveQuery) -> list[StoredObject]:
         """Of rolled files that may have what is wanted."""
@@ -64,13 +66,15 @@ class Reader:
 
     async def lines(self, index: str, skipped: Skipped | None, size: int = 0, url: str = "") -> list[ArchiveEntry]:
         """Of one index: all, or those of one URL."""
-        file = index.removesuffix(INDEX) + FILE
+        file, found = index.removesuffix(INDEX) + FILE, list[ArchiveEntry]()
         try:
             if not url or url.endswith("*") or size <= SMALL_INDEX:
-                data = await self._store.get(index)
+                async for some in object_reader.lines(self._store, index):
+                    found += cdxj.read(some, file)
             else:
-                data = await self._bisected(index, size, cdxj.key_of(url).encode() + b" ")
-            return list(cdxj.read(data, file))
+                async for some in self._lines_of(index, size, cdxj.key_of(url).encode() + b" "):
+                    found += cdxj.read(some, file)
+            return found
         except KeyError:
             # Pruned since it was listed.
             return []
@@ -79,25 +83,21 @@ class Reader:
             record_reader.told(ArchiveDamage(file=index, what=what), skipped)
             return []
 
-    async def _bisected(self, index: str, size: int, start: bytes) -> bytes:
+    async def _lines_of(self, index: str, size: int, start: bytes) -> AsyncIterator[bytes]:
         """The lines of a sorted index that begin so."""
         low, high = 0, size
         while high - low > _BLOCK:
             middle = (low + high) // 2
-            block = await self._store.get(index, middle, min(_BLOCK, size - middle))
+            block = await object_reader.get(self._store, index, middle, min(_BLOCK, size - middle))
             line = block.partition(b"\n")[2].partition(b"\n")[0]
             if line and line[: len(start)] < start:
                 low = middle
             else:
                 high = middle
-        found, at = b"", low
-        while at < size:
-            block = await self._store.get(index, at, min(4 * _BLOCK, size - at))
-            found, at = found + block, at + len(block)
-            last = found.rpartition(b"\n")[0].rpartition(b"\n")[2]
-            if not block or (last and last[: len(start)] > start):
-                break
-        return b"\n".join(line for line in found.split(b"\n") if line.startswith(start))
+        async for some in object_reader.lines(self._store, index, low, _LINES):
+            yield b"\n".join(line for line in some.split(b"\n") if line.startswith(start))
+            if some.rpartition(b"\n")[2][: len(start)] > start:
+                return
 
     async def read(self, entry: ArchiveEntry) -> ArchivedPage:
         try:
@@ -118,7 +118,7 @@ class Reader:
 
     async def _data(self, entry: ArchiveEntry) -> bytes:
         try:
-            return await self._store.get(entry.file, entry.offset, entry.length)
+            return await object_reader.get(self._store, entry.file, entry.offset, entry.length)
         except KeyError:
             raise warc_reader.Bad("its file is missing") from None
 

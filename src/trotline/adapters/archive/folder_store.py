@@ -5,6 +5,7 @@ import contextlib
 import errno
 import logging
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from trotline.errors import ArchiveFileFails
+from trotline.errors import ArchiveDamaged, ArchiveFileFails
 from trotline.model.time import Seconds
 from trotline.ports.object_store import StoredObject
 
@@ -23,6 +24,12 @@ log = logging.getLogger("trotline.archive")
 _COPY = 1024 * 1024
 _PART = ".part"
 """Ending of a file that is being written."""
+_NOT_IN_A_NAME = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Bytes that are not UTF-8, and line breaks: such a name cannot be logged, hashed or made a task of a re-parse."""
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+"""A link to itself, a socket."""
+_OF_ONE_FILE = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
+"""Its mode, or a bad sector: others can be read."""
 _ABANDONED: Seconds = 86_400.0
 """A file that was being written so long ago: its process has died."""
 
@@ -35,7 +42,7 @@ class FolderStore:
         self._used = False
         """It was there: if it is not, it was moved, or its disk is not mounted any more."""
         self._odd = set[Path]()
-        """What is no file, and was named."""
+        """What is not read, and was named."""
 
     async def check(self) -> None:
         await self._in_thread(self._check)
@@ -81,7 +88,8 @@ class FolderStore:
         probe.unlink()
         for part in self._folder.rglob(f".*{_PART}"):
             with contextlib.suppress(FileNotFoundError):
-                if part.lstat().st_mtime < now - _ABANDONED:
+                about = part.lstat()
+                if stat.S_ISREG(about.st_mode) and about.st_mtime < now - _ABANDONED:
                     part.unlink()
 
     def _put(self, name: str, data: bytes | Sequence[Path]) -> None:
@@ -139,16 +147,25 @@ class FolderStore:
                 size = about.st_size
                 begin = file.seek(min(start, size))
                 return file.read(size - begin if length is None else min(length, size - begin))
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise KeyError(name) from None
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise KeyError(name) from None
+            if error.errno in _OF_ONE_FILE:
+                raise ArchiveDamaged(f"it cannot be read: {error.strerror}", hint=_hint(error)) from error
+            raise
 
     def _list(self, prefix: str) -> list[StoredObject]:
         found = []
-        for folder, _, names in os.walk(self._path(prefix), onerror=_unless_gone):
+        for folder, folders, names in os.walk(self._path(prefix), onerror=_unless_gone):
+            place = Path(folder)
+            # In place: it does not go into the others.
+            folders[:] = [name for name in folders if self._is_name(place, name)]
             for name in names:
-                if name.startswith("."):
+                if name.startswith(".") or not self._is_name(place, name):
                     continue
-                path = Path(folder) / name
+                path = place / name
                 if (about := self._file(path)) is not None:
                     found.append(StoredObject(path.relative_to(self._folder).as_posix(), about.st_size, about.st_mtime))
         return found
@@ -165,10 +182,25 @@ class FolderStore:
         else:
             if stat.S_ISREG(about.st_mode):
                 return about
-        if path not in self._odd:
-            self._odd.add(path)
-            log.warning("archive.not_a_file %s is a pipe, a device or a link to itself, and is not read", path)
+        if self._is_new(path):
+            what = "is a pipe, a device or a link to itself, and is not read"
+            log.warning("archive.not_a_file %s %s", _shown(path), what)
         return None
+
+    def _is_name(self, folder: Path, name: str) -> bool:
+        if _NOT_IN_A_NAME.search(name) is None:
+            return True
+        if self._is_new(folder / name):
+            what = "has a name with line breaks, or with bytes that are not UTF-8, and is not read: rename it"
+            log.warning("archive.odd_name %s %s", _shown(folder / name), what)
+        return False
+
+    def _is_new(self, odd: Path) -> bool:
+        """Each is named once."""
+        if odd in self._odd:
+            return False
+        self._odd.add(odd)
+        return True
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -183,6 +215,11 @@ def _unless_gone(error: OSError) -> None:
     """A folder that cannot be read would look like one without pages."""
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def _shown(path: Path) -> str:
+    """Of any name: in one line."""
+    return _NOT_IN_A_NAME.sub(lambda odd: ascii(odd[0])[1:-1], str(path))
 
 
 def _all_there(files: Sequence[Path]) -> None:

@@ -1,11 +1,12 @@
 """Reads all pages that are wanted, file by file; any number of readers can share the work."""
 
-from collections.abc import AsyncIterator, Container, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from trotline.adapters.archive import record_reader
+from trotline.adapters.archive import object_reader, record_reader
 from trotline.adapters.archive.capture_finder import Reader
+from trotline.adapters.archive.object_reader import PIECE
 from trotline.adapters.archive.roll_files import FILE, OPEN, mark_of
 from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery
 from trotline.model.limits import MIB
@@ -15,6 +16,8 @@ from trotline.rules import warc_reader, warc_writer
 
 _MOST_BODIES = 64 * MIB
 """Bytes of bodies that are kept for the next revisit of them."""
+_MOST_PACKED = 64 * MIB
+"""And of records that are not rolled yet: as many as a writer rolls at once, by default."""
 
 
 class PageReader:
@@ -57,25 +60,29 @@ class PageReader:
         chosen = [one for one in entries[count * part // parts : count * (part + 1) // parts] if wanted.fits(one)]
         if not chosen:
             return
-        start, end = chosen[0].offset, chosen[-1].offset + chosen[-1].length
-        try:
-            data = await self._store.get(chosen[0].file, start, end - start)
-        except KeyError:
-            if await self._is_there(index):
-                for one in chosen:
-                    record_reader.told(record_reader.damage_of(one, "its file is missing"), skipped)
-            # Else it was pruned since it was listed: the index goes first.
-            return
         bodies = _Bodies(self._store, entries) if any(one.is_revisit for one in chosen) else None
-        for one in chosen:
+        for run in _runs(chosen):
+            start, end = run[0].offset, max(one.offset + one.length for one in run)
             try:
-                record = record_reader.record_of(one, data[one.offset - start : one.offset - start + one.length])
-                original = await bodies.of(one) if bodies is not None and one.is_revisit else None
-                page = record_reader.page_of(one, record, original)
+                data = await object_reader.get(self._store, run[0].file, start, end - start)
+            except KeyError:
+                if await self._is_there(index):
+                    _all_damaged(run, "its file is missing", skipped)
+                    continue
+                # It was pruned since it was listed: the index goes first.
+                return
             except warc_reader.Bad as error:
-                record_reader.told(record_reader.damage_of(one, error), skipped)
+                _all_damaged(run, error, skipped)
                 continue
-            yield page
+            for one in run:
+                try:
+                    record = record_reader.record_of(one, data[one.offset - start : one.offset - start + one.length])
+                    original = await bodies.of(one) if bodies is not None and one.is_revisit else None
+                    page = record_reader.page_of(one, record, original)
+                except warc_reader.Bad as error:
+                    record_reader.told(record_reader.damage_of(one, error), skipped)
+                    continue
+                yield page
 
     async def _is_there(self, name: str) -> bool:
         try:
@@ -90,10 +97,16 @@ class PageReader:
             names = [unit]
         else:
             names = [one.name for one in await self._store.listed(folder) if one.name.endswith(FILE)]
-        there, orphans, rolled = await self._fetched(names), list[_Orphan](), set[str]()
-        for page in _pages(there, wanted, skipped, orphans):
-            yield page
-        if len(there) == len(names) and unit in names and not orphans:
+        originals, orphans, rolled = _Originals(self._store), list[_Orphan](), set[str]()
+        is_gone = unit not in names
+        for name in names:
+            try:
+                async for page in self._of_object(name, wanted, skipped, originals, orphans):
+                    yield page
+            except KeyError:
+                # Rolled, or pruned.
+                is_gone = True
+        if not is_gone and not orphans:
             return
         # Some are rolled, now or by a writer that died before it had removed all of them: the first ones go first.
         mark = mark_of(folder.rpartition("/")[2])
@@ -106,15 +119,31 @@ class PageReader:
             if orphan.entry.id not in rolled:
                 record_reader.told(record_reader.damage_of(orphan.entry, orphan.error), skipped)
 
-    async def _fetched(self, names: list[str]) -> list[tuple[str, bytes]]:
-        """Without those that are gone: rolled, or pruned."""
-        found = []
-        for name in names:
-            try:
-                found.append((name, await self._store.get(name)))
-            except KeyError:
+    async def _of_object(
+        self,
+        name: str,
+        wanted: ArchiveQuery,
+        skipped: Skipped | None,
+        originals: "_Originals",
+        orphans: list["_Orphan"],
+    ) -> AsyncIterator[ArchivedPage]:
+        """Of one without an index; `KeyError` if it is gone."""
+        async for entry, stored in record_reader.captures(self._store, name, skipped):
+            if not entry.is_revisit and len(stored.record.block) >= warc_writer.LEAST_REVISIT:
+                originals.add(entry, stored.packed)
+            if not wanted.fits(entry):
                 continue
-        return found
+            original: warc_reader.Record | None = None
+            try:
+                original = await originals.of(entry) if entry.is_revisit else None
+                page = record_reader.page_of(entry, stored.record, original)
+            except warc_reader.Bad as error:
+                if entry.is_revisit and original is None:
+                    orphans.append(_Orphan(entry, error))
+                else:
+                    record_reader.told(record_reader.damage_of(entry, error), skipped)
+                continue
+            yield page
 
 
 class _Orphan(NamedTuple):
@@ -141,12 +170,42 @@ class _Bodies:
             while self._size >= _MOST_BODIES:
                 self._size -= len(self._read.pop(next(iter(self._read))).block)
             try:
-                data = await self._store.get(first.file, first.offset, first.length)
+                data = await object_reader.get(self._store, first.file, first.offset, first.length)
             except KeyError:
                 raise warc_reader.Bad("its body is gone") from None
             self._read[entry.digest] = record = record_reader.record_of(first, data)
             self._size += len(record.block)
         return self._read[entry.digest]
+
+
+class _Originals:
+    """The records that revisits of a writer's small objects refer to. As many as fit are kept, packed: unpacked, all of
+    them may be larger than the memory. The others are read again."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._entries: dict[str, ArchiveEntry] = {}
+        self._packed: dict[str, bytes] = {}
+        self._room = _MOST_PACKED
+
+    def add(self, entry: ArchiveEntry, packed: bytes) -> None:
+        self._entries[entry.digest] = entry
+        self._room += len(self._packed.pop(entry.digest, b""))
+        if len(packed) <= self._room:
+            self._room -= len(packed)
+            self._packed[entry.digest] = packed
+
+    async def of(self, revisit: ArchiveEntry) -> warc_reader.Record | None:
+        entry = self._entries.get(revisit.digest)
+        if entry is None:
+            return None
+        packed = self._packed.get(revisit.digest)
+        if packed is None:
+            try:
+                packed = await object_reader.get(self._store, entry.file, entry.offset, entry.length)
+            except KeyError:
+                raise warc_reader.Bad("its body is gone") from None
+        return record_reader.record_of(entry, packed)
 
 
 def _folder(name: str) -> str:
@@ -159,33 +218,18 @@ def _named_by_another(damage: ArchiveDamage) -> None:
     """An index that is damaged is named by the first of the readers that share it."""
 
 
-def _pages(
-    files: list[tuple[str, bytes]], wanted: ArchiveQuery, skipped: Skipped | None, orphans: list[_Orphan]
-) -> Iterator[ArchivedPage]:
-    """Of files without an index. Where bodies are is kept, and not the bodies: unpacked, all of them may be larger than
-    the memory."""
-    originals: dict[str, tuple[bytes, ArchiveEntry]] = {}
-    for name, data in files:
-        for entry, record in record_reader.captures(name, data, skipped):
-            if not entry.is_revisit and len(record.block) >= warc_writer.LEAST_REVISIT:
-                originals[entry.digest] = data, entry
-            if not wanted.fits(entry):
-                continue
-            try:
-                original = _original(*originals[entry.digest]) if _refers(entry, originals) else None
-                page = record_reader.page_of(entry, record, original)
-            except warc_reader.Bad as error:
-                if entry.is_revisit and entry.digest not in originals:
-                    orphans.append(_Orphan(entry, error))
-                else:
-                    record_reader.told(record_reader.damage_of(entry, error), skipped)
-                continue
-            yield page
+def _runs(entries: Sequence[ArchiveEntry]) -> Iterator[list[ArchiveEntry]]:
+    """In the order of their file, so that those of one run are read at once."""
+    run = list[ArchiveEntry]()
+    for one in entries:
+        if run and one.offset + one.length - run[0].offset > PIECE:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
 
 
-def _refers(entry: ArchiveEntry, originals: Container[str]) -> bool:
-    return entry.is_revisit and entry.digest in originals
-
-
-def _original(data: bytes, entry: ArchiveEntry) -> warc_reader.Record:
-    return record_reader.record_of(entry, data[entry.offset : entry.offset + entry.length])
+def _all_damaged(entries: Sequence[ArchiveEntry], what: object, skipped: Skipped | None) -> None:
+    for one in entries:
+        record_reader.told(record_reader.damage_of(one, what), skipped)

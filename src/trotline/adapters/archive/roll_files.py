@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.adapters.archive import record_reader
+from trotline.adapters.archive import object_reader, record_reader
 from trotline.errors import ArchiveDamaged
-from trotline.model.archive import ArchiveEntry
+from trotline.model.archive import LARGEST_RECORD, ArchiveDamage, ArchiveEntry
 from trotline.model.time import Moment, Seconds
 from trotline.ports.object_store import ObjectStore, StoredObject
-from trotline.rules import cdxj, warc_writer
+from trotline.rules import cdxj, warc_reader, warc_writer
+from trotline.rules.archive_urls import MOST_ROLL
 
 log = logging.getLogger("trotline.archive")
 
@@ -24,7 +25,11 @@ INDEX = ".cdxj"
 FILE = ".warc.gz"
 DEAD_AFTER: Seconds = 3600.0
 """A writer whose last object is older has died: its objects are rolled by others."""
+LARGEST_LEFT = MOST_ROLL + LARGEST_RECORD
+"""Bytes of a dead writer: it rolls its objects as soon as they have `roll=`."""
 _STAMP = "%Y%m%dT%H%M%S"
+_LONGEST_MARK = 100
+"""Characters of a writer in the name of a file; writers of ours have at most 93."""
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _NAME = re.compile(r"warc/\d{8}/(\d{8}T\d{6})-(\d{8}T\d{6})-[\w.]+\.cdxj")
 
@@ -101,7 +106,8 @@ class Roller:
         for one in await self._store.listed(ROLLED):
             if mark in one.name and span_of(one.name) is not None:
                 try:
-                    found |= {entry.id for entry in cdxj.read(await self._store.get(one.name), one.name)}
+                    async for some in object_reader.lines(self._store, one.name):
+                        found |= {entry.id for entry in cdxj.read(some, one.name)}
                 except (KeyError, ValueError):
                     # Pruned, or damaged: what it names is not found.
                     continue
@@ -111,38 +117,59 @@ class Roller:
         """Roll what dead writers left. `now` is compared with the clock of the place: their times are its own."""
         by_writer: dict[str, list[StoredObject]] = {}
         for one in await self._store.listed(OPEN):
-            by_writer.setdefault(one.name.split("/")[1], []).append(one)
+            if one.name.endswith(FILE):
+                by_writer.setdefault(one.name.split("/")[1], []).append(one)
         rolled = 0
         for writer, objects in by_writer.items():
             if writer != but and max(one.modified for one in objects) < now - DEAD_AFTER:
-                try:
-                    rolled += bool(await self._roll_rest(writer, [one.name for one in objects]))
-                except ArchiveDamaged as error:
-                    # It stays where it is, with the bodies that others of its writer refer to.
-                    log.warning("archive.not_rolled %s", error.what)
+                rolled += await self._roll_left(writer, objects)
         return rolled
+
+    async def _roll_left(self, writer: str, objects: Sequence[StoredObject]) -> bool:
+        """What is not rolled stays where it is, with the bodies that others of its writer refer to."""
+        if (size := sum(one.size for one in objects)) > LARGEST_LEFT:
+            # It would have to be in memory for a place that cannot join objects.
+            log.warning("archive.not_rolled %s/%s has %s bytes, too many for one file", OPEN, writer, f"{size:,}")
+            return False
+        try:
+            return bool(await self._roll_rest(writer, [one.name for one in objects]))
+        except ArchiveDamaged as error:
+            log.warning("archive.not_rolled %s", error.what)
+            return False
 
     async def _roll_rest(self, writer: str, names: Sequence[str]) -> str:
         """Objects whose entries are not known: they are read."""
-        there, data, entries, at = [], [], list[ArchiveEntry](), 0
+        there, entries, at = list[str](), list[ArchiveEntry](), 0
         for name in names:
             try:
-                found = await self._store.get(name)
+                found, size = await self._read(name)
             except KeyError:
                 continue
-            entries += [
-                msgspec.structs.replace(one, offset=one.offset + at)
-                for one, _ in record_reader.captures(name, found, None)
-            ]
             there.append(name)
-            data.append(found)
-            at += len(found)
+            entries += [msgspec.structs.replace(one, offset=one.offset + at) for one in found]
+            at += size
         if not entries:
             return ""
         base = _name(writer, there, entries)
-        await self._store.put(base + FILE, b"".join(data))
+        try:
+            await self._store.join(base + FILE, there)
+        except KeyError:
+            # Rolled by another process since they were read.
+            return await self._roll_rest(writer, there)
         await self._index(base, there, entries)
         return base + INDEX
+
+    async def _read(self, name: str) -> tuple[list[ArchiveEntry], int]:
+        """What is in an object, and its size; `ArchiveDamaged` if it has anything else."""
+        entries, end = list[ArchiveEntry](), 0
+        try:
+            async for stored in object_reader.records(self._store, name):
+                end = stored.end
+                if (entry := warc_reader.capture_of(stored.record)) is not None:
+                    entries.append(record_reader.placed(entry, name, stored))
+        except warc_reader.Bad as error:
+            raise record_reader.damaged(ArchiveDamage(file=name, offset=end, what=str(error))) from error
+        return entries, end
 
     async def _index(self, base: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) -> None:
         """Of a file that is there; then its small objects go."""
@@ -159,5 +186,9 @@ def _name(writer: str, names: Sequence[str], entries: Sequence[ArchiveEntry]) ->
 
 
 def mark_of(writer: str) -> str:
-    """In the names of all files rolled of this writer. A folder that a person made may have any name."""
-    return f"-{_ODD.sub('_', writer)}_"
+    """In the names of all files rolled of this writer. A folder that a person made may have any name, also one that is
+    too long for a part of another."""
+    name = _ODD.sub("_", writer)
+    if len(name) > _LONGEST_MARK:
+        name = f"{name[: _LONGEST_MARK - 9]}.{hashlib.sha256(writer.encode()).hexdigest()[:8]}"
+    return f"-{name}_"

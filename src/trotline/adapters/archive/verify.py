@@ -1,8 +1,6 @@
 """`trotline archive verify`: reads everything, and says what is damaged."""
 
-import msgspec
-
-from trotline.adapters.archive import record_reader
+from trotline.adapters.archive import object_reader, record_reader
 from trotline.adapters.archive.roll_files import FILE, INDEX, OPEN, ROLLED, span_of
 from trotline.errors import ArchiveDamaged
 from trotline.model.archive import ArchiveCheck, ArchiveDamage, ArchiveEntry
@@ -52,10 +50,8 @@ async def check(store: ObjectStore) -> ArchiveCheck:
 async def _check_open(store: ObjectStore, found: _Finding) -> None:
     bodies: dict[str, set[str]] = {}
     for one in await store.listed(OPEN):
-        data = await _get(store, one)
-        if data is not None:
-            writer = one.name.split("/")[1]
-            _check_records(one.name, data, found, bodies.setdefault(writer, set()), found.orphans)
+        writer = one.name.split("/")[1]
+        await _check_records(store, one, found, bodies.setdefault(writer, set()), found.orphans)
 
 
 async def _listed(store: ObjectStore, found: _Finding) -> list[StoredObject]:
@@ -70,22 +66,15 @@ async def _listed(store: ObjectStore, found: _Finding) -> list[StoredObject]:
     return rolled
 
 
-async def _get(store: ObjectStore, one: StoredObject) -> bytes | None:
-    try:
-        return await store.get(one.name)
-    except KeyError:
-        # Rolled or pruned since it was listed.
-        return None
-
-
 async def _check_file(store: ObjectStore, one: StoredObject, found: _Finding) -> None:
-    data = await _get(store, one)
-    if data is None:
+    there = await _check_records(store, one, found, set())
+    if there is None:
         return
-    there = _check_records(one.name, data, found, set())
     index = one.name.removesuffix(FILE) + INDEX
+    listed = dict[str, ArchiveEntry]()
     try:
-        listed = {entry.id: entry for entry in cdxj.read(await store.get(index), one.name)}
+        async for some in object_reader.lines(store, index):
+            listed.update((entry.id, entry) for entry in cdxj.read(some, one.name))
     except (KeyError, ValueError) as error:
         found.damaged(index, f"its index cannot be read: {error}")
         return
@@ -101,11 +90,13 @@ async def _check_file(store: ObjectStore, one: StoredObject, found: _Finding) ->
 
 async def _check_without_index(store: ObjectStore, one: StoredObject, found: _Finding) -> None:
     """A writer that died before it wrote the index leaves such a file, and its captures in small objects: no damage."""
-    data = await _get(store, one)
-    if data is None or await _has_index_now(store, one):
-        return
     try:
-        ids = {entry.id for entry, _ in record_reader.captures(one.name, data, None)}
+        ids = {entry.id async for entry, _ in record_reader.captures(store, one.name, None)}
+        if await _has_index_now(store, one):
+            return
+    except KeyError:
+        # Pruned since it was listed.
+        return
     except ArchiveDamaged as error:
         found.damaged(one.name, f"its index is missing; {error.what}")
         return
@@ -123,34 +114,40 @@ async def _has_index_now(store: ObjectStore, one: StoredObject) -> bool:
     return True
 
 
-def _check_records(
-    name: str, data: bytes, found: _Finding, bodies: set[str], orphans: dict[str, ArchiveDamage] | None = None
-) -> list[ArchiveEntry]:
-    """`orphans`: the body of a revisit may be in another file."""
-    entries, at = [], 0
-    found.files += 1
-    found.size += len(data)
+async def _check_records(
+    store: ObjectStore,
+    one: StoredObject,
+    found: _Finding,
+    bodies: set[str],
+    orphans: dict[str, ArchiveDamage] | None = None,
+) -> list[ArchiveEntry] | None:
+    """None: rolled or pruned since it was listed. `orphans`: the body of a revisit may be in another file."""
+    entries, at, name = list[ArchiveEntry](), 0, one.name
     try:
-        for offset, length, record in warc_reader.records(data):
-            at = offset + length
+        async for stored in object_reader.records(store, name):
+            at, record = stored.end, stored.record
             entry = warc_reader.capture_of(record)
             if entry is None:
                 continue
-            entries.append(msgspec.structs.replace(entry, file=name, offset=offset, length=length))
+            entries.append(record_reader.placed(entry, name, stored))
             if entry.is_revisit and entry.digest not in bodies:
                 what = f"the body that {entry.url} refers to is not in its file"
                 if orphans is not None:
-                    orphans[entry.id] = ArchiveDamage(file=name, offset=offset, what=what)
+                    orphans[entry.id] = ArchiveDamage(file=name, offset=stored.offset, what=what)
                     continue
-                found.damaged(name, what, offset)
+                found.damaged(name, what, stored.offset)
             elif not entry.is_revisit:
                 if why := _wrong_body(entry, record):
-                    found.damaged(name, why, offset)
+                    found.damaged(name, why, stored.offset)
                     continue
                 bodies.add(entry.digest)
             found.captures.add(entry.id)
+    except KeyError:
+        return None
     except warc_reader.Bad as error:
         found.damaged(name, str(error), at)
+    found.files += 1
+    found.size += one.size
     return entries
 
 

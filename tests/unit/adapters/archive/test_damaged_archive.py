@@ -1,6 +1,8 @@
 """An archive with damage: what is not damaged is read, and what is skipped is named."""
 
+import errno
 import gzip
+import os
 
 import pytest
 
@@ -88,6 +90,32 @@ async def test_a_record_without_an_id_is_damage_and_not_a_second_one_of_another(
     (tmp_path / "open" / "x" / "1.warc.gz").write_bytes(gzip.compress(record) * 2)
     got, skipped = await pages(store)
     assert (got, len(skipped)) == (set(), 2)
+
+
+@pytest.mark.parametrize("kind", ["open/*/*.gz", "warc/*/*.gz", "warc/*/*.cdxj"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+async def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(store, tmp_path, monkeypatch, kind, number):
+    odd = await rolled(store, tmp_path, 1, writer="odd")
+    await rolled(store, tmp_path, 2, writer="w")
+    if kind.startswith("open"):
+        (tmp_path / "open" / "odd").mkdir(parents=True)
+        odd = odd.replace(tmp_path / "open" / "odd" / "0.warc.gz")
+    odd = odd.with_suffix("").with_suffix(".cdxj") if kind.endswith("cdxj") else odd
+    before = os.open
+
+    def refused(path, *more, **named):
+        # Root may read everything, so no mode of the file does it.
+        if os.fspath(path) == str(odd):
+            raise OSError(number, os.strerror(number), str(path))
+        return before(path, *more, **named)
+
+    monkeypatch.setattr(os, "open", refused)
+    got, skipped = await pages(store)
+    assert got == urls(2)
+    assert {one.file for one in skipped} >= {odd.relative_to(tmp_path).as_posix()}
+    assert os.strerror(number) in str(skipped)
+    assert os.strerror(number) in str((await ObjectArchive(store).check()).damages)
+    assert await ObjectArchive(store).tidy(NOON * 2) == 0
 
 
 async def test_an_index_without_its_file_is_damage(store, tmp_path):

@@ -54,6 +54,14 @@ async def test_what_is_no_file_is_left_out_and_named(tmp_path, caplog, make, pla
         assert caplog.text.count(f"archive.not_a_file {odd} ") == 1
 
 
+async def test_a_folder_that_is_named_like_an_abandoned_file_stays(tmp_path):
+    odd = tmp_path / "open" / ".x.part"
+    odd.mkdir(parents=True)
+    os.utime(odd, (0, 0))
+    await FolderStore(tmp_path).check()
+    assert odd.is_dir()
+
+
 async def test_a_link_to_a_file_is_a_file(tmp_path):
     (tmp_path / "elsewhere").write_bytes(b"data")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
