@@ -98,6 +98,10 @@ def _way(hop: Hop) -> list[str]:
 def _robots(hop: Hop) -> list[str]:
     if hop.permission is None:
         return [_row("robots", "not asked")] if hop.answer is not None else []
+    if not hop.permission.asked:
+        return [_row("robots", "not asked")]
+    if hop.permission.ask_again:
+        return [_row("robots", "cannot be read now; a run asks again before it visits the page")]
     delay = f", Crawl-delay {length(hop.permission.delay)}" if hop.permission.delay else ""
     return [_row("robots", ("allowed" if hop.permission.allowed else "forbidden") + delay)]
 

@@ -15,7 +15,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.fetcher import Fetcher
-from trotline.ports.robots import Permission, Robots
+from trotline.ports.robots import UNREADABLE, Permission, Robots
 from trotline.processes.watchdog import Guard
 from trotline.rules import redirects
 from trotline.rules.verdicts import judge
@@ -35,7 +35,7 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     permission: Permission | None = None
     """What robots.txt says; None when the spider does not ask."""
     answer: Answer | Failure | None = None
-    """None when robots.txt forbade it."""
+    """None when robots.txt forbade it, or could not be read."""
     verdict: Verdict
     pool: str = ""
     """The proxy pool; the answer names the proxy."""
@@ -158,9 +158,7 @@ class Trier:
         way = self._way(task)
         permission = await self._robots.ask(task.url, self._reading_robots, way) if self._robots is not None else None
         if permission is not None and not permission.allowed:
-            why = permission.why or "robots.txt"
-            verdict = Verdict(Kind.REFUSED, why, final=True)
-            return Hop(url=task.url, permission=permission, verdict=verdict, pool=task.pool)
+            return Hop(url=task.url, permission=permission, verdict=_not_allowed(permission), pool=task.pool)
         if self._spider.hooks.before_request:
             calls = hook_calls.before_request_async(self._spider.hooks.before_request, task)
             asked = await in_time(calls, self._limits.handler, self._reading.begin, self._reading.end)
@@ -229,6 +227,15 @@ class Trier:
                 refused = "twice on the page"
             seen.add((draft.route, said.identity))
             yield Link(url=said.url, route=draft.route, refused=refused)
+
+
+def _not_allowed(permission: Permission) -> Verdict:
+    """As in a run: a robots.txt that cannot be read forbids nothing for good."""
+    if not permission.ask_again:
+        return Verdict(Kind.REFUSED, permission.why or "robots.txt", final=True)
+    kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
+    why = permission.why if permission.asked else permission.why.removeprefix(UNREADABLE)
+    return Verdict(kind, why, retry_after=permission.ask_again)
 
 
 def _handed_over(handoff: Handoff) -> Link:
