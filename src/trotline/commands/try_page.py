@@ -118,6 +118,16 @@ class Trier:
         """What a handler makes of an answer."""
         return await self._read(route, task, answer, hops, time.time())
 
+    async def judge_and_read(self, route: Route, task: Task, answer: Answer, hops: list[Hop]) -> Trial:
+        """The same, if a run would read the answer: each route says which statuses it reads."""
+        now = time.time()
+        with self._reading:
+            verdict = judge(task, answer, limits=self._limits, now=now, wanted_statuses=route.status)
+        judged = [*hops[:-1], msgspec.structs.replace(hops[-1], verdict=verdict)]
+        if verdict.kind is not Kind.OK:
+            return Trial(hops=judged, own_limits=self._spider.rules.own_limits)
+        return await self._read(route, task, answer, judged, now)
+
     def admitted(self, draft: Task, now: Moment) -> tuple[Task, str]:
         """The task as the gate fills it, and why a run would not visit it. One that is refused is visited all the same,
         and not directly where proxies are set."""
