@@ -192,6 +192,7 @@ PATTERNS = {
     "rules/merge_text.py:_INCHES": "sub",
     "rules/merge_text.py:_PACK_OF": "sub",
     "rules/merge_text.py:_QUANTITY": "sub",
+    "rules/merge_text.py:_SHARP": "sub",
     "rules/merge_text.py:_THOUSANDS": "sub",
     "rules/merge_text.py:_TIMES": "sub",
     "rules/merge_text.py:_TOKEN": "search",
