@@ -303,3 +303,22 @@ def test_a_kind_that_no_record_has_is_refused_with_those_there_are(tmp_path, opt
 def test_a_kind_of_records_to_come_is_no_error_where_there_are_none(tmp_path):
     asyncio.run(store(tmp_path / "shops.db", []))
     assert "no record" not in run(tmp_path, "shops", "--kind", "Product")
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_a_preferred_field_that_no_record_has_is_refused_with_those_there_are(tmp_path, option):
+    def record(number):
+        data = {"title": f"tea {number}", **({"rare": 1} if number == 1_200 else {})}
+        return Record(kind="p", key=f"{number:05}", data=data, url=f"https://a.example/{number}", site="a", seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shops.db", [record(number) for number in range(1_201)]))
+    refused = run(tmp_path, "shops", "--by", "key", "--prefer", "titel=longest", *option)
+    assert "no record has the field 'titel' of --prefer" in refused
+    assert "Did you mean 'title'? The fields there are: rare, title." in refused
+    given = ("--prefer", "rare=newest", "--prefer", "title=longest", "--prefer", "*=newest")
+    assert "read       1,201 new" in run(tmp_path, "shops", "--by", "key", *given, *option)
+
+
+def test_a_preferred_field_of_records_to_come_is_no_error_where_there_are_none(tmp_path):
+    asyncio.run(store(tmp_path / "shops.db", []))
+    assert "no record" not in run(tmp_path, "shops", "--prefer", "price=newest")

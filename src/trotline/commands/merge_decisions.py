@@ -4,7 +4,8 @@ import itertools
 
 import msgspec
 
-from trotline.commands.merge import MergePlan, MergeReport, check_kinds, merge
+from trotline.commands.merge import MergePlan, MergeReport, merge
+from trotline.commands.merge_checks import check_names
 from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.merge import Review, ReviewDecision, ThingView, first_of, thing_id
@@ -57,7 +58,7 @@ async def decide(plan: MergePlan, decisions: list[ReviewDecision]) -> MergeRepor
     """Remember it, and merge what it concerns."""
     store = backends.open_merge_store(plan.sink)
     try:
-        await check_kinds(store, plan)
+        await check_names(store, plan)
         await store.open()
         if await store.rule() != plan.rule.fingerprint:
             raise SettingsError(
