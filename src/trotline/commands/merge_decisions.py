@@ -28,10 +28,11 @@ async def show(sink: str, thing: str) -> ThingView:
     return found
 
 
-async def review(sink: str, limit: int) -> list[Review]:
-    store = backends.open_merge_store(sink)
+async def review(plan: MergePlan, limit: int) -> tuple[list[Review], bool]:
+    """Pairs of the last merge; and whether the plan has its rule, without which none of them can be decided."""
+    store = backends.open_merge_store(plan.sink)
     try:
-        return await store.review(limit)
+        return await store.review(limit), await store.rule() in (0, plan.rule.fingerprint)
     finally:
         await store.close()
 
