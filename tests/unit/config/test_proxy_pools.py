@@ -364,3 +364,17 @@ def test_a_worker_that_starts_while_the_file_is_broken_waits_for_it(
     empty = load("").known
     assert empty is not None
     assert tuple(empty) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[pools.home]\nlist = "nope.txt"', "The list of [pools.home] is a file with one proxy a line"),
+        ('weights = "nope.toml"\n[pools.home]\nproxies = ["http://10.0.0.1:80"]', "--write-weights"),
+    ],
+)
+def test_a_missing_file_is_answered_with_what_belongs_into_it(write: Write, text: str, hint: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(write(text))
+    assert "nope." in refused.value.what
+    assert hint in refused.value.hint
