@@ -185,7 +185,7 @@ def _used(source: Source, found: Sources) -> Source:
     if not lines.entries:
         raise SettingsError(
             f"{source.where} has no proxy" + (f": {complaint}" if complaint else ""),
-            hint="Write one proxy a line: http://user:password@host:port",
+            hint="Write one proxy a line: http://host:port, or http://<user>:<password>@host:port",
         )
     if complaint:
         found.notes.append(f"{source.where}: {complaint}")
@@ -199,7 +199,7 @@ def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
         number, why = lines.bad[0] if lines.bad else (1, "it is empty")
         raise SettingsError(
             f"{main.path.name}: pools.{table.name}: proxies, item {number}: {why}",
-            hint='Write proxies = ["http://user:password@host:port"], or env:NAME for one with a login.',
+            hint='Write proxies = ["http://host:port"], or env:NAME for one with a login.',
         )
     return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
 

@@ -113,7 +113,7 @@ def _words(line: str) -> list[str]:
 
 def _proxy(text: str, mode: ProxyMode) -> Proxy:
     if "://" not in text and _BARE.fullmatch(text):
-        form = "http://user:password@host:port" if text.count(":") > 1 else "http://host:port"
+        form = "http://<user>:<password>@host:port" if text.count(":") > 1 else "http://host:port"
         raise ValueError(f"not a URL; write it as {form}")
     return Proxy.parse(text, mode)
 
