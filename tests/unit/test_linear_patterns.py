@@ -198,6 +198,7 @@ PATTERNS = {
     "rules/merge_text.py:_TOKEN": "search",
     "spider/html_for_markdown.py:_SCHEME": "match",
     "spider/html_for_markdown.py:_UNSEEN": "sub",
+    "spider/recipe.py:_BRACES": AUTHOR,
     "spider/recipe.py:_RANGE": AUTHOR,
     "spider/recipe.py:_check_rule": AUTHOR,
     "spider/recipe_values.py:found": AUTHOR,
