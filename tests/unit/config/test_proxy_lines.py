@@ -41,6 +41,8 @@ def test_each_line_is_a_proxy_with_its_own_weight_and_region() -> None:
         ("http://10.1.1.1:0", "the port is not a number from 1 to 65535; write"),
         ("http://10.1.1.1:31z8", "the port is not a number from 1 to 65535; write"),
         ("http://anna:s3cret-77/x@10.1.1.1:3128", "or the password has characters that must be percent-encoded"),
+        ("http://anna-{session}:s3cret-77@10.1.1.1:80", "{session} is filled in only for a gateway"),
+        ("http://anna:s3cret-77-%7Bcountry%7D@10.1.1.1:80", "{country} is filled in only for a gateway"),
         ("http://10.1.1.1:3128 weight=2", "at most 1"),
         ("http://10.1.1.1:3128 weight=nan", "above 0"),
         ("http://10.1.1.1:3128 weight=0", "remove it"),
@@ -72,6 +74,11 @@ def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read("\n".join(f"http://10.1.1.{number}:80" for number in range(9)))
     assert len(found.entries) == 3
     assert "line 4: a list has at most 3 lines" in found.complaint()
+
+
+def test_other_braces_belong_to_the_login() -> None:
+    [entry] = read("http://anna:{a}{{b}@10.1.1.1:80").entries
+    assert (entry.proxy.user, entry.proxy.password) == ("anna", "{a}{{b}")
 
 
 def test_the_login_of_a_pool_is_for_lines_without_one() -> None:
