@@ -11,8 +11,9 @@ import msgspec
 
 from trotline.adapters.archive import record_reader
 from trotline.errors import ArchiveDamaged
-from trotline.model.archive import ArchiveEntry
+from trotline.model.archive import ArchiveEntry, ArchiveTidied
 from trotline.model.time import Moment, Seconds
+from trotline.ports.archive import DEAD_AFTER
 from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_writer
 
@@ -22,8 +23,6 @@ OPEN = "open"
 ROLLED = "warc"
 INDEX = ".cdxj"
 FILE = ".warc.gz"
-DEAD_AFTER: Seconds = 3600.0
-"""A writer whose last object is older has died: its objects are rolled by others."""
 _STAMP = "%Y%m%dT%H%M%S"
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _NAME = re.compile(r"warc/\d{8}/(\d{8}T\d{6})-(\d{8}T\d{6})-[\w.]+\.cdxj")
@@ -107,20 +106,24 @@ class Roller:
                     continue
         return found
 
-    async def tidy(self, now: Moment, but: str = "") -> int:
+    async def tidy(self, now: Moment, but: str = "") -> ArchiveTidied:
         """Roll what dead writers left. `now` is compared with the clock of the place: their times are its own."""
         by_writer: dict[str, list[StoredObject]] = {}
         for one in await self._store.listed(OPEN):
             by_writer.setdefault(one.name.split("/")[1], []).append(one)
-        rolled = 0
+        by_writer.pop(but, None)
+        rolled = fresh = damaged = 0
         for writer, objects in by_writer.items():
-            if writer != but and max(one.modified for one in objects) < now - DEAD_AFTER:
-                try:
-                    rolled += bool(await self._roll_rest(writer, [one.name for one in objects]))
-                except ArchiveDamaged as error:
-                    # It stays where it is, with the bodies that others of its writer refer to.
-                    log.warning("archive.not_rolled %s", error.what)
-        return rolled
+            if max(one.modified for one in objects) >= now - DEAD_AFTER:
+                fresh += len(objects)
+                continue
+            try:
+                rolled += bool(await self._roll_rest(writer, [one.name for one in objects]))
+            except ArchiveDamaged as error:
+                # It stays where it is, with the bodies that others of its writer refer to.
+                log.warning("archive.not_rolled %s", error.what)
+                damaged += len(objects)
+        return ArchiveTidied(files=rolled, fresh=fresh, damaged=damaged)
 
     async def _roll_rest(self, writer: str, names: Sequence[str]) -> str:
         """Objects whose entries are not known: they are read."""
