@@ -17,7 +17,7 @@ from trotline.adapters.s3.object_store import S3Objects
 from trotline.adapters.s3.s3_url import address_of
 from trotline.config import backends
 from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
-from trotline.model.archive import ArchiveQuery
+from trotline.model.archive import ArchiveQuery, ArchiveTidied
 from trotline.model.time import LAST_MOMENT
 from trotline.testing.archive_contract import ArchiveContract, capture, found, read
 from trotline.testing.seaweedfs_server import BUCKET, KEY, SECRET, seaweedfs
@@ -151,7 +151,7 @@ async def test_a_folder_that_a_console_made_is_no_object_of_the_archive(folder):
     await archive.open()
     await archive.write([capture(1)])
     put_marker(url.partition("?")[0] + f"/{folder}")
-    assert await archive.tidy(LAST_MOMENT) == 0
+    assert await archive.tidy(LAST_MOMENT) == ArchiveTidied()
     assert len(await read(archive)) == 1
     assert (await archive.check()).damages == ()
     await archive.close()

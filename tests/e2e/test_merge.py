@@ -246,7 +246,6 @@ def test_what_cannot_be_merged_is_refused_with_the_remedy(tmp_path):
         (("x", "--source", "a/1"), "belongs to --split"),
         (("x", "--limit", "5"), "--limit belongs to --review"),
         (("x", "--review", "--kind", "p"), "--kind has no effect on --review"),
-        (("x", "--review", "--by", "ids"), "--by has no effect on --review"),
         (("x", "--show", "abc", "--text", "name"), "--text has no effect on --show"),
     ):
         assert words in run(tmp_path, *args), args
@@ -265,10 +264,32 @@ def test_the_review_list_shows_pages_and_never_rounds_a_similarity_up(tmp_path):
     listed = run(tmp_path, "--sink", sink, "--review")
     assert "similarity 0.79\n" in listed
     assert "a/1  Espresso Machine EM 300 silver  https://a.example/1" in listed
+    assert f"decide: trotline merge --sink {sink} --same PAIR (or --different PAIR)" in listed
     pair = next(word for word in listed.split() if len(word) == 33)
     assert f"undo       trotline merge --sink {sink} --different {pair}" in run(
         tmp_path, "--sink", sink, "--same", pair
     )
+
+
+def test_a_pair_is_decided_with_the_options_of_the_merge_as_every_suggestion_says(tmp_path):
+    records = [
+        Record(kind="p", key="1", data={"code": title}, url=f"https://{site}.example/1", site=site, seen_at=1.0)
+        for site, title in (("a", "Espresso Machine EM 300 silver"), ("b", "EM-300 Espresso Machine"))
+    ]
+    asyncio.run(store(tmp_path / "shops.db", records))
+    rule = ("--by", "ids,text", "--text", "code", "--prefer", "code=most frequent", "--within-site")
+    merge_as_typed = "trotline merge shops --by ids,text --text code --prefer 'code=most frequent' --within-site"
+    assert f"to decide: {merge_as_typed} --review" in run(tmp_path, "shops", *rule)
+
+    other = run(tmp_path, "shops", "--review")
+    assert "with the options of the merge (--by, --prefer, ...) or the spider's file" in other
+    assert "another rule" in other
+    listed = run(tmp_path, "shops", *rule, "--review")
+    assert f"decide: {merge_as_typed} --same PAIR (or --different PAIR)" in listed
+    pair = next(word for word in listed.split() if len(word) == 33)
+    assert "another rule" in run(tmp_path, "shops", "--same", pair)
+    assert f"undo       {merge_as_typed} --different {pair}" in run(tmp_path, "shops", *rule, "--same", pair)
+    assert "no pair is to be decided" in run(tmp_path, "shops", "--review")
 
 
 async def _version(path):
@@ -303,3 +324,22 @@ def test_a_kind_that_no_record_has_is_refused_with_those_there_are(tmp_path, opt
 def test_a_kind_of_records_to_come_is_no_error_where_there_are_none(tmp_path):
     asyncio.run(store(tmp_path / "shops.db", []))
     assert "no record" not in run(tmp_path, "shops", "--kind", "Product")
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_a_preferred_field_that_no_record_has_is_refused_with_those_there_are(tmp_path, option):
+    def record(number):
+        data = {"title": f"tea {number}", **({"rare": 1} if number == 1_200 else {})}
+        return Record(kind="p", key=f"{number:05}", data=data, url=f"https://a.example/{number}", site="a", seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shops.db", [record(number) for number in range(1_201)]))
+    refused = run(tmp_path, "shops", "--by", "key", "--prefer", "titel=longest", *option)
+    assert "no record has the field 'titel' of --prefer" in refused
+    assert "Did you mean 'title'? The fields there are: rare, title." in refused
+    given = ("--prefer", "rare=newest", "--prefer", "title=longest", "--prefer", "*=newest")
+    assert "read       1,201 new" in run(tmp_path, "shops", "--by", "key", *given, *option)
+
+
+def test_a_preferred_field_of_records_to_come_is_no_error_where_there_are_none(tmp_path):
+    asyncio.run(store(tmp_path / "shops.db", []))
+    assert "no record" not in run(tmp_path, "shops", "--prefer", "price=newest")

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from trotline.cli.archive_options import archive_of, filters, moment_of, query_of, read_archive_option
-from trotline.cli.formatting import columns, count, json_line, safe, safe_text, safe_url, size
+from trotline.cli.formatting import columns, count, json_line, length, safe, safe_text, safe_url, size
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import age_of, examples, json_option, wait_for
 from trotline.errors import SettingsError
-from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
+from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery, ArchiveTidied
+from trotline.ports.archive import DEAD_AFTER
 from trotline.rules.archive_queries import VERIFY, SkippedCaptures, why_nothing
 from trotline.rules.archive_urls import keep_of
 
@@ -206,4 +207,13 @@ def compact(archive: str | None) -> None:
     """Roll small files that dead workers left into large ones. Runs and workers do it, too, when they start."""
     from trotline.commands.archive import compact
 
-    click.echo(f"{count(wait_for(compact(archive_of(archive))), 'file')} made")
+    done = wait_for(compact(archive_of(archive)))
+    if done == ArchiveTidied():
+        click.echo("nothing to roll: there are no small files")
+        return
+    click.echo(f"{count(done.files, 'file')} made")
+    if done.fresh:
+        lately = f"written within the last {length(DEAD_AFTER)}, maybe by a worker that is at work"
+        click.echo(f"{count(done.fresh, 'small file')} kept: {lately}")
+    if done.damaged:
+        click.echo(f"{count(done.damaged, 'small file')} kept: damaged, or too large for one file. {VERIFY}")

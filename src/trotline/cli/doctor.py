@@ -100,7 +100,9 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     try:
         from trotline.config.spider_loader import load
 
-        spider = load(ref, pools[0] if pools else KnownPools())
+        # A list that cannot be read may have the pool of the spider.
+        unknown = None if settings.proxies else KnownPools()
+        spider = load(ref, pools[0] if pools else unknown)
     except TrotlineError as error:
         yield from doctor_machine.disks(_places(settings))
         yield failed("spider", error)

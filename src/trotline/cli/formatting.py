@@ -34,6 +34,11 @@ def safe_text(text: str, longest: int = LONGEST) -> str:
     return safe(redaction.text(text), longest)
 
 
+def safe_lines(text: str) -> str:
+    """An error with its hint: each line as `safe_text`."""
+    return "\n".join(safe(line, LONGEST_OF_ERRORS) for line in redaction.text(text).split("\n"))
+
+
 def json_line(value: Any) -> str:
     """One line of JSON: characters that would move the cursor or turn the line round are written as escapes."""
     line = msgspec.json.encode(value).decode()

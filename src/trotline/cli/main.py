@@ -241,12 +241,11 @@ def _complain(text: str) -> None:
 def _fit_to_print(text: str) -> str:
     """Errors quote URLs, files and pages: without secrets, and without characters that move the cursor."""
     try:
-        from trotline.cli.formatting import LONGEST_OF_ERRORS, safe
-        from trotline.rules import redaction
+        from trotline.cli.formatting import safe_lines
     except ImportError:
         # An incomplete installation must still be able to report it.
         return text
-    return "\n".join(safe(line, LONGEST_OF_ERRORS) for line in redaction.text(text).split("\n"))
+    return safe_lines(text)
 
 
 def _colour_wanted() -> bool | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.formatting import json_line
-from trotline.cli.merge_view import pairs_json, pairs_lines, portrait, progress, summary
+from trotline.cli.merge_view import again, pairs_json, pairs_lines, portrait, progress, summary
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, ReviewDecision
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PAIRS = 20
 _OF_RULE = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
-_IGNORED = {"review": {*_OF_RULE, "kinds"} - {"text"}, "show": {*_OF_RULE, "kinds"}}
+_IGNORED = {"review": {"kinds"}, "show": {*_OF_RULE, "kinds"}}
 """Action -> options without effect on it: it shows what the last merge gave."""
 
 
@@ -72,10 +72,14 @@ def command(spider: str | None, sink: str | None, as_json: bool, quiet: bool, **
     _one_action(given)
     plan = _plan(spider, settings_of(sink=sink), given)
     if given["review"] or given["show"]:
-        _look(plan, given, as_json)
+        _look(plan, given, as_json, again(spider, _rule_of(given)))
         return
     report = wait_for(_act(plan, given, _watching(quiet=quiet or as_json)))
-    click.echo(json_line(report) if as_json else "\n".join(summary(report, plan, spider or "")))
+    click.echo(json_line(report) if as_json else "\n".join(summary(report, plan, again(spider, _rule_of(given)))))
+
+
+def _rule_of(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in _OF_RULE}
 
 
 def _one_action(given: dict[str, Any]) -> None:
@@ -108,7 +112,7 @@ async def _act(plan: "MergePlan", given: dict[str, Any], on_step: "Callable[[Mer
     return await merge.merge(plan, on_step)
 
 
-def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool) -> None:
+def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool, typed: str) -> None:
     from trotline.commands import merge_decisions
 
     if given["show"]:
@@ -116,8 +120,9 @@ def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool) -> None:
         click.echo(json_line(thing) if as_json else "\n".join(portrait(thing)))
         return
     limit = given["limit"] or _PAIRS
-    pairs = wait_for(merge_decisions.review(plan.sink, limit))
-    click.echo("\n".join(pairs_json(pairs) if as_json else pairs_lines(pairs, plan, limit)))
+    pairs, of_this_rule = wait_for(merge_decisions.review(plan, limit))
+    shown = pairs_json(pairs) if as_json else pairs_lines(pairs, plan, limit, typed if of_this_rule else "")
+    click.echo("\n".join(shown))
 
 
 def _decision(text: str, same: bool) -> ReviewDecision:

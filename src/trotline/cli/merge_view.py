@@ -1,15 +1,14 @@
 """What `trotline merge` prints."""
 
 import math
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trotline.cli.formatting import count, json_line, safe, safe_url
+from trotline.cli.suggested_commands import same
 from trotline.commands.merge_decisions import pair_name
-from trotline.config.backend_urls import public
 from trotline.model.merge import Review, SourceView, ThingView
 
 if TYPE_CHECKING:
@@ -25,12 +24,20 @@ def progress(report: "MergeReport") -> str:
     return f"{count(report.read, 'record')} read, {speed:,.0f}/s"
 
 
-def again(plan: "MergePlan", spider: str) -> str:
-    """The command, as it has to be typed once more."""
-    return f"trotline merge {spider}" if spider else f"trotline merge --sink {shlex.quote(public(plan.sink))}"
+def again(spider: str | None, options: Mapping[str, Any]) -> str:
+    """The command, as it has to be typed once more: with the options of its rule, or it would have another one."""
+    words = [spider] if spider else []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value:
+            words += [word for one in (value if isinstance(value, tuple) else (value,)) for word in (flag, str(one))]
+    return same("merge", *words)
 
 
-def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
+def summary(report: "MergeReport", plan: "MergePlan", command: str) -> list[str]:
+    """`command`: as it has to be typed for the same rule."""
     before, after = report.before, report.after
     lines = ["dry run: nothing was stored"] if report.dry_run else []
     lines.append(
@@ -43,10 +50,10 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
     )
     lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
     if after.review:
-        lines.append(f"review     {count(after.review, 'pair')} to decide: {again(plan, spider)} --review")
+        lines.append(f"review     {count(after.review, 'pair')} to decide: {command} --review")
     for decision in report.decided[:_MOST_UNDONE]:
         other = "different" if decision.same else "same"
-        lines.append(f"undo       {again(plan, spider)} --{other} {pair_name(decision.a, decision.b)}")
+        lines.append(f"undo       {command} --{other} {pair_name(decision.a, decision.b)}")
     if report.without_text and report.read:
         fields = ", ".join(plan.rule.text)
         lines.append(
@@ -65,7 +72,8 @@ def _grown(before: int, after: int) -> str:
     return f" ({after - before:+,})" if before and before != after else ""
 
 
-def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int) -> list[str]:
+def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int, command: str) -> list[str]:
+    """`command`: that of the merge; empty: it is not known."""
     if not pairs:
         return ["no pair is to be decided"]
     lines = []
@@ -74,10 +82,14 @@ def pairs_lines(pairs: Sequence[Review], plan: "MergePlan", limit: int) -> list[
         lines.append(f"{pair_name(pair.a.id, pair.b.id)}  similarity {math.floor(pair.score * 100) / 100:.2f}")
         lines += [f"  {_source(one, plan.rule.text)}" for one in (pair.a, pair.b)]
     lines.append("")
-    lines.append(
-        "decide with --same PAIR or --different PAIR" + ("" if len(pairs) < limit else "; more with --limit N")
-    )
-    return lines
+    if command:
+        lines.append(f"decide: {command} --same PAIR (or --different PAIR)")
+    else:
+        lines.append(
+            "decide with --same PAIR or --different PAIR, and with the options of the merge (--by, --prefer, ...) or"
+            " the spider's file: it had another rule than this command names"
+        )
+    return lines if len(pairs) < limit else [*lines, "more: --limit N"]
 
 
 def pairs_json(pairs: Sequence[Review]) -> list[str]:

@@ -160,7 +160,8 @@ def _names(session: "ShellSession") -> dict[str, Any]:
         from trotline.cli.try_view import lines
 
         trial = session.trial(route)
-        click.echo("\n".join(lines(trial, str(getattr(route, "name", route or session.route.name)), False)))
+        named = session.chosen(route).name
+        click.echo("\n".join(lines(trial, named, False)))
 
     spider: Spider = session.spider
     routes = {name: route for name, route in spider.routes.items() if name not in ("page", "css", "xpath")}

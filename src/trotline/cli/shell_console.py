@@ -6,7 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from trotline.cli.formatting import safe_text
+from trotline.cli.formatting import safe_lines
 from trotline.commands.shell import NotFetched
 from trotline.errors import TrotlineError
 
@@ -21,7 +21,7 @@ class ShellConsole(code.InteractiveConsole):
         self.failed = True
         error = sys.exc_info()[1]
         if isinstance(error, NotFetched | TrotlineError):
-            self.write(f"{safe_text(str(error))}\n")
+            self.write(f"{safe_lines(str(error))}\n")
         elif error is not None:
             self.write(_shown(error))
 

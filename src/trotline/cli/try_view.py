@@ -50,12 +50,20 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
         found += _answer(trial, answer, everything)
     elif answer is not None:
         found.append(_row("time", _timing(answer.timing)))
+    found += _unread(trial)
     if trial.failed:
         said = safe(_of_page(trial, trial.failed))
         found += ["", click.style("the handler failed", fg="red", bold=True), f"  {said}", *_traceback(trial)]
     if trial.harvest is not None:
         found += ["", *_records(trial, everything), "", *_links(trial, everything)]
     return found
+
+
+def _unread(trial: Trial) -> list[str]:
+    """Why there are no records of a page that is there."""
+    if not isinstance(trial.answer, Answer) or trial.verdict.kind in (Kind.OK, Kind.MOVED):
+        return []
+    return [_row("read", f"no: only a route with status={trial.answer.status} reads it")]
 
 
 def _traceback(trial: Trial) -> list[str]:
@@ -98,6 +106,10 @@ def _way(hop: Hop) -> list[str]:
 def _robots(hop: Hop) -> list[str]:
     if hop.permission is None:
         return [_row("robots", "not asked")] if hop.answer is not None else []
+    if not hop.permission.asked:
+        return [_row("robots", "not asked")]
+    if hop.permission.ask_again:
+        return [_row("robots", "cannot be read now; a run asks again before it visits the page")]
     delay = f", Crawl-delay {length(hop.permission.delay)}" if hop.permission.delay else ""
     return [_row("robots", ("allowed" if hop.permission.allowed else "forbidden") + delay)]
 

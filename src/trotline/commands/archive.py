@@ -17,6 +17,7 @@ from trotline.model.archive import (
     ArchivedPage,
     ArchiveEntry,
     ArchiveQuery,
+    ArchiveTidied,
     Capture,
     CaptureKind,
 )
@@ -180,7 +181,7 @@ async def keep_to_retention(url: str, now: Moment) -> None:
         log.info("archive.pruned %s captures in %s files, %s bytes", cut.captures, cut.files, cut.size)
 
 
-async def compact(url: str) -> int:
+async def compact(url: str) -> ArchiveTidied:
     async with existing(url) as archive:
         return await archive.tidy(time.time())
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from trotline.commands.merge_checks import BEFORE_ALL, EVERYTHING, check_names
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
@@ -17,15 +18,10 @@ from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, Re
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
-from trotline.rules import name_suggestions
 
 AT_ONCE = 20_000
 """Records of one step: one transaction, and as much as is computed again after a kill."""
 _RACES = 20
-_LOOKED_AT = 1_000
-_BEFORE_ALL: Identity = ("", "", "")
-_EVERYTHING = 0
-"""No rule has this fingerprint: under it every record is changed."""
 
 
 class MergePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +59,7 @@ async def merge(plan: MergePlan, on_step: OnStep = lambda report: None) -> Merge
     _need_library(plan.rule)
     store = backends.open_merge_store(plan.sink)
     try:
-        await check_kinds(store, plan)
+        await check_names(store, plan)
         await store.open()
         return await _merged(store, plan, on_step)
     finally:
@@ -75,7 +71,7 @@ async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> Mer
     _need_library(plan.rule)
     store = backends.open_merge_store(plan.sink)
     try:
-        await check_kinds(store, plan)
+        await check_names(store, plan)
         before = await store.totals()
         with TemporaryDirectory(prefix="trotline-merge-") as folder:
             copy = f"sqlite:{Path(folder) / 'copy.db'}"
@@ -86,29 +82,12 @@ async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> Mer
     return msgspec.structs.replace(report, before=before, dry_run=True)
 
 
-async def check_kinds(store: MergeStore, plan: MergePlan) -> None:
-    """A kind that no record has is probably a typing error. Where there is no record at all, nothing can be said."""
-    for kind in plan.kinds:
-        if await store.changed(_EVERYTHING, (kind,), _BEFORE_ALL, 1):
-            continue
-        if known := backends.count_kinds(plan.sink) or await _some_kinds(store):
-            raise SettingsError(
-                f"no record is of the kind {kind!r}", hint=name_suggestions.instead(kind, known, "kinds")
-            )
-
-
-async def _some_kinds(store: MergeStore) -> list[str]:
-    """Of the first records: some sinks have too many rows to count."""
-    some = await store.changed(_EVERYTHING, (), _BEFORE_ALL, _LOOKED_AT)
-    return sorted({source.kind for source in some})
-
-
 async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
     sink = backends.open_sink(copy)
     try:
         await sink.open()
-        after = _BEFORE_ALL
-        while some := await store.changed(_EVERYTHING, plan.kinds, after, plan.at_once):
+        after = BEFORE_ALL
+        while some := await store.changed(EVERYTHING, plan.kinds, after, plan.at_once):
             await sink.write([_record(source) for source in some])
             after = some[-1][1:4]
     finally:
@@ -140,7 +119,7 @@ async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeR
     report = MergeReport(before=await store.totals())
     crowded: set[int] = set()
     stepper = Stepper(store, plan.rule, plan.author)
-    left: _Left | None = _Left(_BEFORE_ALL, some_gone=True)
+    left: _Left | None = _Left(BEFORE_ALL, some_gone=True)
     while left is not None:
         with _no_collection():
             step, left = await _stepped(store, stepper, plan, left)

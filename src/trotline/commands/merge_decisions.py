@@ -4,7 +4,8 @@ import itertools
 
 import msgspec
 
-from trotline.commands.merge import MergePlan, MergeReport, check_kinds, merge
+from trotline.commands.merge import MergePlan, MergeReport, merge
+from trotline.commands.merge_checks import check_names
 from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.merge import Review, ReviewDecision, ThingView, first_of, thing_id
@@ -27,10 +28,11 @@ async def show(sink: str, thing: str) -> ThingView:
     return found
 
 
-async def review(sink: str, limit: int) -> list[Review]:
-    store = backends.open_merge_store(sink)
+async def review(plan: MergePlan, limit: int) -> tuple[list[Review], bool]:
+    """Pairs of the last merge; and whether the plan has its rule, without which none of them can be decided."""
+    store = backends.open_merge_store(plan.sink)
     try:
-        return await store.review(limit)
+        return await store.review(limit), await store.rule() in (0, plan.rule.fingerprint)
     finally:
         await store.close()
 
@@ -57,7 +59,7 @@ async def decide(plan: MergePlan, decisions: list[ReviewDecision]) -> MergeRepor
     """Remember it, and merge what it concerns."""
     store = backends.open_merge_store(plan.sink)
     try:
-        await check_kinds(store, plan)
+        await check_names(store, plan)
         await store.open()
         if await store.rule() != plan.rule.fingerprint:
             raise SettingsError(

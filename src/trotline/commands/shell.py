@@ -71,9 +71,12 @@ class ShellSession:
         self._task: Task | None = None
         self._answer: Answer | None = None
         self._hops: list[Hop] = []
+        self._saved = False
+        """Is it from a file?"""
 
     def show_saved(self, task: Task, answer: Answer) -> Page:
         self._hops = [Hop(url=answer.url, answer=answer, verdict=Verdict(Kind.OK, "from a file"))]
+        self._saved = True
         return self._show(task, answer)
 
     def _show(self, task: Task, answer: Answer) -> Page:
@@ -87,7 +90,7 @@ class ShellSession:
 
     def fetch(self, url: str | Task, route: Route | str | None = None) -> Page:
         """Fetch another page: robots.txt, pace, limits and address checks hold as in a run."""
-        self.route = self.spider.route(route) if isinstance(route, str) else route or self.route
+        self.route = self.chosen(route)
         draft = url if isinstance(url, Task) else self.route.task(self._absolute(url))
         self._keep_pace(draft)
         task, self._hops = self._runner.run(self._trier.fetch(self.route, draft))
@@ -95,6 +98,7 @@ class ShellSession:
         if not isinstance(last.answer, Answer):
             why = getattr(last.answer, "why", "") or last.verdict.why
             raise NotFetched(f"{last.url}: {last.verdict.kind.value}: {why}")
+        self._saved = False
         return self._show(task, last.answer)
 
     def follow(self, link: str) -> Page:
@@ -127,13 +131,20 @@ class ShellSession:
             return self._current().xpath(query)
 
     def trial(self, route: Route | str | None = None) -> Trial:
-        """What a route of the spider makes of the page."""
+        """What a route of the spider makes of the page. One that a run would not read is not read; a saved one is."""
         self._current()
         if self._task is None or self._answer is None:
             raise NotFetched("there is no page yet")
-        chosen = self.spider.route(route) if isinstance(route, str) else route or self.route
+        chosen = self.chosen(route)
         task = msgspec.structs.replace(self._task, route=chosen.name)
-        return self._runner.run(self._trier.read(chosen, task, self._answer, self._hops))
+        read = self._trier.read if self._saved else self._trier.judge_and_read
+        return self._runner.run(read(chosen, task, self._answer, self._hops))
+
+    def chosen(self, route: Route | str | None) -> Route:
+        """The route of this name; None: the one that reads the page."""
+        if route is None or isinstance(route, Route):
+            return route or self.route
+        return self.spider.route(str(route))
 
     def _current(self) -> Page:
         if self.page is None:

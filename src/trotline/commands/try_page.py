@@ -15,7 +15,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.fetcher import Fetcher
-from trotline.ports.robots import Permission, Robots
+from trotline.ports.robots import UNREADABLE, Permission, Robots
 from trotline.processes.watchdog import Guard
 from trotline.rules import redirects
 from trotline.rules.verdicts import judge
@@ -35,7 +35,7 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     permission: Permission | None = None
     """What robots.txt says; None when the spider does not ask."""
     answer: Answer | Failure | None = None
-    """None when robots.txt forbade it."""
+    """None when robots.txt forbade it, or could not be read."""
     verdict: Verdict
     pool: str = ""
     """The proxy pool; the answer names the proxy."""
@@ -118,6 +118,16 @@ class Trier:
         """What a handler makes of an answer."""
         return await self._read(route, task, answer, hops, time.time())
 
+    async def judge_and_read(self, route: Route, task: Task, answer: Answer, hops: list[Hop]) -> Trial:
+        """The same, if a run would read the answer: each route says which statuses it reads."""
+        now = time.time()
+        with self._reading:
+            verdict = judge(task, answer, limits=self._limits, now=now, wanted_statuses=route.status)
+        judged = [*hops[:-1], msgspec.structs.replace(hops[-1], verdict=verdict)]
+        if verdict.kind is not Kind.OK:
+            return Trial(hops=judged, own_limits=self._spider.rules.own_limits)
+        return await self._read(route, task, answer, judged, now)
+
     def admitted(self, draft: Task, now: Moment) -> tuple[Task, str]:
         """The task as the gate fills it, and why a run would not visit it. One that is refused is visited all the same,
         and not directly where proxies are set."""
@@ -158,9 +168,7 @@ class Trier:
         way = self._way(task)
         permission = await self._robots.ask(task.url, self._reading_robots, way) if self._robots is not None else None
         if permission is not None and not permission.allowed:
-            why = permission.why or "robots.txt"
-            verdict = Verdict(Kind.REFUSED, why, final=True)
-            return Hop(url=task.url, permission=permission, verdict=verdict, pool=task.pool)
+            return Hop(url=task.url, permission=permission, verdict=_not_allowed(permission), pool=task.pool)
         if self._spider.hooks.before_request:
             calls = hook_calls.before_request_async(self._spider.hooks.before_request, task)
             asked = await in_time(calls, self._limits.handler, self._reading.begin, self._reading.end)
@@ -229,6 +237,15 @@ class Trier:
                 refused = "twice on the page"
             seen.add((draft.route, said.identity))
             yield Link(url=said.url, route=draft.route, refused=refused)
+
+
+def _not_allowed(permission: Permission) -> Verdict:
+    """As in a run: a robots.txt that cannot be read forbids nothing for good."""
+    if not permission.ask_again:
+        return Verdict(Kind.REFUSED, permission.why or "robots.txt", final=True)
+    kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
+    why = permission.why if permission.asked else permission.why.removeprefix(UNREADABLE)
+    return Verdict(kind, why, retry_after=permission.ask_again)
 
 
 def _handed_over(handoff: Handoff) -> Link:

@@ -36,43 +36,43 @@ def signature(path: Path) -> Signature:
         return None
 
 
-def read(path: Path, *, private: bool = False) -> ReadFile:
-    """SettingsError says why it cannot be read. `private`: only its owner may have access."""
+def read(path: Path, *, private: bool = False, hint: str = FILE_HINT) -> ReadFile:
+    """SettingsError says why it cannot be read. `private`: only its owner may have access; `hint`: what to give."""
     try:
         # Not to wait for the writer of a named pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}", hint=FILE_HINT) from error
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise SettingsError(f"{path} is not a regular file", hint=FILE_HINT)
+        raise SettingsError(f"{path} is not a regular file", hint=hint)
     with os.fdopen(descriptor, "rb") as file:
         if private and not is_private(path, status.st_mode):
             raise SettingsError(f"{path} is given as a secret, and others can read it", hint=f"Try: chmod 600 {path}")
         try:
             raw = file.read(LARGEST + 1)
         except OSError as error:
-            raise SettingsError(f"{path} cannot be read: {error.strerror}", hint=FILE_HINT) from error
+            raise SettingsError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
         if _signature(os.fstat(file.fileno())) != _signature(status):
             raise SettingsError(f"{path} was changed while it was read", hint="Run the command again.")
     return ReadFile(
         path=path,
-        text=_text(path, raw),
+        text=_text(path, raw, hint),
         signature=_signature(status),
         changed_at=status.st_mtime,
         for_all_users=bool(status.st_mode & _ALL_USERS) and not is_private(path, status.st_mode),
     )
 
 
-def _text(path: Path, raw: bytes) -> str:
+def _text(path: Path, raw: bytes, hint: str) -> str:
     if len(raw) > LARGEST:
-        raise SettingsError(f"{path} is larger than {LARGEST:,} bytes", hint=FILE_HINT)
+        raise SettingsError(f"{path} is larger than {LARGEST:,} bytes", hint=hint)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         # Not "from": the cause quotes bytes, which may be a password.
-        raise SettingsError(f"{path} is not UTF-8 text", hint=FILE_HINT) from None
+        raise SettingsError(f"{path} is not UTF-8 text", hint=hint) from None
 
 
 def _signature(status: os.stat_result) -> Signature:

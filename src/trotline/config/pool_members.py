@@ -82,25 +82,36 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 def of_list(entries: Iterable[Entry], weight: float, region: str, digest: Digest = digest) -> Members:
-    """Each proxy once. SettingsError if two different ones have the same id."""
+    """Each login once: some providers carry the session in the password. SettingsError if two different ones have the
+    same id."""
     members: dict[int, PoolMember] = {}
     ways: dict[int, Proxy | Slot] = {}
     first: dict[int, Entry] = {}
+    passwords: dict[tuple[str | int, ...], dict[str, Entry]] = {}
+    """By address and user."""
     twice: list[tuple[int, int]] = []
+    others: list[tuple[int, int]] = []
     regions: set[str] = set()
     for entry in entries:
-        number = _id(entry.proxy, 0, digest)
-        if (known := first.get(number)) is not None:
-            if _identity(known.proxy, 0) != _identity(entry.proxy, 0):
-                raise _collision(known, entry)
-            twice.append((entry.line, known.line))
+        known = passwords.setdefault(_identity(entry.proxy, 0), {})
+        if (same := known.get(entry.proxy.password)) is not None:
+            twice.append((entry.line, same.line))
             continue
-        first[number] = entry
+        if known:
+            others.append((entry.line, next(iter(known.values())).line))
+        # The first one keeps its id when its password changes; below 0, as slots of a gateway count up.
+        number = _id(entry.proxy, -len(known), digest)
+        if (collided := first.get(number)) is not None:
+            raise _collision(collided, entry)
+        known[entry.proxy.password] = first[number] = entry
         members[number] = PoolMember(number, entry.weight or weight)
         ways[number] = entry.proxy
         regions.add(entry.region or region)
     return Members(
-        members=tuple(members.values()), ways=ways, regions=frozenset(regions - {""}), notes=_duplicates(twice)
+        members=tuple(members.values()),
+        ways=ways,
+        regions=frozenset(regions - {""}),
+        notes=_duplicates(twice) + _other_passwords(others),
     )
 
 
@@ -188,6 +199,15 @@ def _duplicates(twice: list[tuple[int, int]]) -> tuple[str, ...]:
     more = f", and {len(twice) - NAMED:,} more" if len(twice) > NAMED else ""
     count = "1 duplicate is" if len(twice) == 1 else f"{len(twice):,} duplicates are"
     return (f"{count} used once: {named}{more}",)
+
+
+def _other_passwords(pairs: list[tuple[int, int]]) -> tuple[str, ...]:
+    """Right for sessions in the password; a mistake if one of them is an old password."""
+    if not pairs:
+        return ()
+    named = ", ".join(f"line {line} and line {first}" for line, first in pairs[:NAMED])
+    more = f", and {len(pairs) - NAMED:,} more" if len(pairs) > NAMED else ""
+    return (f"used as two logins, as their passwords differ: {named}{more}",)
 
 
 def _collision(one: Entry, other: Entry) -> SettingsError:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_POOLS = 200
 _KINDS = ("pools", "accounts")
 _CA_HINT = "Give the PEM file of the authority that has signed the proxies' certificates, or leave it out."
+_LIST_HINT = "The list of [pools.{}] is a file with one proxy a line; its path begins at the folder of the .toml."
 _TABLE_HINT = "Write one table for each pool: [pools.datacenter], or [accounts.buyers]"
 
 
@@ -83,9 +84,9 @@ class Files:
             found.pools.append(self._of_list(table, main, found))
         return found
 
-    def _read(self, path: Path, found: Sources) -> ReadFile:
+    def _read(self, path: Path, found: Sources, hint: str = FILE_HINT) -> ReadFile:
         self.signatures.setdefault(path, pool_files.signature(path))
-        file = pool_files.read(path, private=self._private and path == self._path)
+        file = pool_files.read(path, private=self._private and path == self._path, hint=hint)
         self.signatures[path] = file.signature
         found.files.append(file)
         return file
@@ -103,7 +104,7 @@ class Files:
             found.notes.append(_readable(main.path))
         for table in tables:
             if table.list:
-                file = self._read(main.path.parent / table.list, found)
+                file = self._read(main.path.parent / table.list, found, _LIST_HINT.format(table.name))
                 found.pools.append(self._of_list(table, file, found, main.changed_at))
             elif table.proxies:
                 found.pools.append(_of_proxies(table, main))
@@ -111,7 +112,7 @@ class Files:
                 found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
         found.pools = [self._trusting(source, main.path, found) for source in found.pools]
         if weights_name:
-            self._weigh(self._read(main.path.parent / weights_name, found), found)
+            self._weigh(self._read(main.path.parent / weights_name, found, pool_weights.HINT), found)
 
     def _trusting(self, source: Source, main: Path, found: Sources) -> Source:
         """With the path of its CA file. That is watched too: a worker must not run with one that was removed."""
@@ -184,7 +185,7 @@ def _used(source: Source, found: Sources) -> Source:
     if not lines.entries:
         raise SettingsError(
             f"{source.where} has no proxy" + (f": {complaint}" if complaint else ""),
-            hint="Write one proxy a line: http://user:password@host:port",
+            hint="Write one proxy a line: http://host:port, or http://<user>:<password>@host:port",
         )
     if complaint:
         found.notes.append(f"{source.where}: {complaint}")
@@ -198,7 +199,7 @@ def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
         number, why = lines.bad[0] if lines.bad else (1, "it is empty")
         raise SettingsError(
             f"{main.path.name}: pools.{table.name}: proxies, item {number}: {why}",
-            hint='Write proxies = ["http://user:password@host:port"], or env:NAME for one with a login.',
+            hint='Write proxies = ["http://host:port"], or env:NAME for one with a login.',
         )
     return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
 

@@ -21,7 +21,7 @@ Weights = Mapping[str, Mapping[int, float]]
 
 _DIGITS = 12
 """Hexadecimal, of a member's id."""
-_HINT = "Write a new one with: trotline proxies bench URL --write-weights FILE"
+HINT = "Write a new one with: trotline proxies bench URL --write-weights FILE"
 _HEAD = """\
 # Weights of proxies: their shares of turns, measured by "trotline proxies bench". A weight in the proxies file is
 # multiplied by the one here. Used if the proxies file has at its top:  weights = "{name}"
@@ -34,16 +34,16 @@ def parse(place: str, text: str) -> Weights:
         whole = bounded_toml.parse(text)
     except ValueError as error:
         # Not "from": it may be another file, given by mistake, and the cause holds its text.
-        raise SettingsError(f"{place} cannot be read: {error}", hint=_HINT) from None
+        raise SettingsError(f"{place} cannot be read: {error}", hint=HINT) from None
     pools = whole.get("pools", {})
     if set(whole) - {"pools"} or not isinstance(pools, dict):
-        raise SettingsError(f"{place} is not a file of weights", hint=_HINT)
+        raise SettingsError(f"{place} is not a file of weights", hint=HINT)
     return {name: _table(place, name, table) for name, table in pools.items()}
 
 
 def _table(place: str, name: str, table: Any) -> dict[int, float]:
     if not NAME.fullmatch(name) or not isinstance(table, dict):
-        raise SettingsError(f"{place} is not a file of weights", hint=_HINT)
+        raise SettingsError(f"{place} is not a file of weights", hint=HINT)
     found = {}
     for key, value in table.items():
         # Neither is quoted: in a file that is given by mistake they may be a login.
@@ -53,12 +53,12 @@ def _table(place: str, name: str, table: Any) -> dict[int, float]:
             member = 0
         if not member:
             what = f"a key that is not the id of a proxy ({_DIGITS} hexadecimal digits)"
-            raise SettingsError(f"{place}: pools.{name} has {what}", hint=_HINT)
+            raise SettingsError(f"{place}: pools.{name} has {what}", hint=HINT)
         try:
             found[member] = proxy_lines.weight(value if isinstance(value, int | float) else None)
         except ValueError:
             raise SettingsError(
-                f"{place}: pools.{name}: the weight of {key} must be a number above 0, at most 1", hint=_HINT
+                f"{place}: pools.{name}: the weight of {key} must be a number above 0, at most 1", hint=HINT
             ) from None
     return found
 

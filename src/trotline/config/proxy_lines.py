@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from trotline.model.proxy import Proxy, ProxyMode
+from trotline.rules import proxy_logins
 
 MOST_LINES = 100_000
 LONGEST_LINE = 2_048
@@ -100,6 +101,8 @@ def entry_of(number: int, line: str, mode: ProxyMode, login: Login) -> Entry | N
     proxy = _proxy(words[0], mode)
     if login.user and not proxy.user and not proxy.password:
         proxy = msgspec.structs.replace(proxy, user=login.user, password=login.password)
+    if template := proxy_logins.own_field_in(proxy.user + proxy.password):
+        raise ValueError(f"{template} is filled in only for a gateway: an endpoint in proxies.toml")
     given = dict(map(_option, words[1:]))
     return Entry(line=number, proxy=proxy, weight=given.get("weight"), region=given.get("region", ""))  # type: ignore[arg-type]
 
@@ -113,7 +116,7 @@ def _words(line: str) -> list[str]:
 
 def _proxy(text: str, mode: ProxyMode) -> Proxy:
     if "://" not in text and _BARE.fullmatch(text):
-        form = "http://user:password@host:port" if text.count(":") > 1 else "http://host:port"
+        form = "http://<user>:<password>@host:port" if text.count(":") > 1 else "http://host:port"
         raise ValueError(f"not a URL; write it as {form}")
     return Proxy.parse(text, mode)
 

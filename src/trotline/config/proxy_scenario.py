@@ -22,12 +22,13 @@ MOST_WORKERS = 1_000
 MOST_SLOTS = 1_000
 MOST_PROXIES = 10_000
 _HINT = "See docs/explain/proxy-policy.md for every key."
+_FILE_HINT = "Give a .toml with [fleet], [pool] and [site] (docs/explain/proxy-policy.md), or none and a --preset."
 _LONGEST: Seconds = 30 * 86400.0
 
 
 def read(path: str) -> Scenario:
     """SettingsError says what is wrong with the file."""
-    file = pool_files.read(Path(path))
+    file = pool_files.read(Path(path), hint=_FILE_HINT)
     try:
         whole = bounded_toml.parse(file.text)
     except ValueError as error:

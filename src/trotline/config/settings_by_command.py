@@ -43,7 +43,7 @@ def unused(command: str, environment: Mapping[str, str], folder: Path) -> list[s
     if used is None:
         return []
     return [
-        f"{place} has no effect on trotline {command}; it is for {' and '.join(_who_uses(name))}"
+        f"{place} has no effect on trotline {command}; it is for {_who_uses(name)}"
         for name, place in given(environment, folder).items()
         if name not in used and name not in _PLACES
     ]
@@ -56,5 +56,6 @@ def narrowed(command: str, settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, **{name: getattr(usual, name) for name in NAMES if name not in used})
 
 
-def _who_uses(name: str) -> list[str]:
-    return [command for command, used in USED.items() if name in used]
+def _who_uses(name: str) -> str:
+    *others, last = (command for command, used in USED.items() if name in used)
+    return f"{', '.join(others)} and {last}" if others else last

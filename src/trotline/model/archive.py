@@ -152,6 +152,17 @@ class ArchiveCheck(msgspec.Struct, frozen=True, kw_only=True):
     damages: tuple[ArchiveDamage, ...] = ()
 
 
+class ArchiveTidied(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the small files of other writers."""
+
+    files: int = 0
+    """Large files that were made of them."""
+    fresh: int = 0
+    """Small files that stay: their writers wrote lately, and may be at work."""
+    damaged: int = 0
+    """Small files that stay: one of their writer cannot be read, or they are too large for one file."""
+
+
 class ArchiveCut(msgspec.Struct, frozen=True, kw_only=True):
     """What a retention removed, or would remove."""
 

@@ -3,14 +3,15 @@
 from base64 import b64encode
 from enum import StrEnum
 from typing import Any, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
 from trotline.model.secret import SHORTEST, Secret
 from trotline.model.time import Seconds
 
-EXAMPLE = '"http://proxy.example:3128", or "socks5://user:password@proxy.example:1080"'
+EXAMPLE = '"http://proxy.example:3128", or "socks5://<user>:<password>@proxy.example:1080"'
+"""With brackets, or the redaction of messages takes the login away."""
 GATEWAY_TOTAL: Seconds = 130.0
 """Time limit of one request to an API gateway: the slowest known one gives up after 120 s."""
 
@@ -72,13 +73,15 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True):
         """`http|https|socks5://[USER:PASSWORD@]HOST:PORT`; ValueError says what is wrong without quoting it."""
         try:
             parts = urlsplit(text.strip())
-            host, port = parts.hostname, parts.port
+            host = parts.hostname
         except ValueError:
             raise ValueError(f"not a proxy URL; write it like {EXAMPLE}") from None
         if parts.scheme not in tuple(ProxyScheme):
             raise ValueError(f"a proxy is an http://, https:// or socks5:// URL; write it like {EXAMPLE}")
+        port = _port(parts)
         if not host or not port:
-            raise ValueError(f"a proxy URL needs a host and a port: {EXAMPLE}")
+            missing = "port" if host else "host"
+            raise ValueError(f"a proxy URL needs a host and a port; this one has no {missing}: {EXAMPLE}")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise ValueError(f"a proxy URL ends with the port (percent-encode the password): {EXAMPLE}")
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
@@ -159,6 +162,19 @@ Way = Proxy | ApiGateway
 """One way out. Its `public` is safe to show."""
 
 _SOCKS5_LONGEST = 255
+
+
+def _port(parts: SplitResult) -> int | None:
+    """None: there is none."""
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        # A / ? or # in a password ends the address.
+        said = " (or the password has characters that must be percent-encoded)" if "@" in parts.geturl() else ""
+        raise ValueError(f"the port is not a number from 1 to 65535{said}; write it like {EXAMPLE}")
+    return port
 
 
 def _check_total(total: Seconds | None) -> None:

@@ -10,12 +10,15 @@ from trotline.model.archive import (
     ArchivedPage,
     ArchiveEntry,
     ArchiveQuery,
+    ArchiveTidied,
     Capture,
 )
-from trotline.model.time import Moment
+from trotline.model.time import Moment, Seconds
 
 Skipped = Callable[[ArchiveDamage], None]
 """Is told of each capture that is damaged and left out."""
+DEAD_AFTER: Seconds = 3600.0
+"""A writer whose last small file is older has died: its files are rolled by others."""
 
 
 class Archive(Protocol):
@@ -73,8 +76,8 @@ class Archive(Protocol):
         """Remove what is older; with `dry_run` only say what would be removed."""
         ...
 
-    async def tidy(self, now: Moment) -> int:
-        """Roll small files that dead writers left into large ones; how many files were made."""
+    async def tidy(self, now: Moment) -> ArchiveTidied:
+        """Roll small files that dead writers left into large ones."""
         ...
 
     async def close(self) -> None:

@@ -8,6 +8,9 @@ import msgspec
 from trotline.model.proxy import Way
 from trotline.model.time import Seconds
 
+UNREADABLE = "robots.txt: "
+"""Prefix of the reason of a Permission whose robots.txt could not be read."""
+
 Marked = AbstractContextManager[None]
 """Entered around parsing and matching of the site's text, so that a hang or crash there has a suspect."""
 UNMARKED: Marked = nullcontext()
@@ -24,6 +27,8 @@ class Permission(msgspec.Struct, frozen=True):
     """It could not be read because the site asks for quiet, for as long as `ask_again`."""
     way_failed: bool = False
     """It could not be read because the proxy failed: nothing is known about the site."""
+    asked: bool = True
+    """False: no server could be asked. If it is allowed all the same, the page's own visit reports why."""
 
 
 class Robots(Protocol):

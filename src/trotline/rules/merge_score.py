@@ -20,7 +20,7 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
     """The same for both orders. `merge_from`: what is for review stays below it."""
     if not a.words or not b.words:
         return 0.0
-    if a.joined > b.joined:
+    if a.joined > b.joined or (a.joined == b.joined and sorted(a.words) > sorted(b.words)):
         a, b = b, a
     shared, more_a, more_b = _figures(a, b)
     if more_a and more_b:
@@ -33,13 +33,16 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
         if not VARIANTS.isdisjoint(left_a) and not VARIANTS.isdisjoint(left_b):
             # As below, and before the spellings, which cost most: most look-alikes are of another colour or trim.
             return 0.0
-        left_a, left_b, aligned = _aligned(left_a, left_b)
-        shared += aligned + joined
+        left_a, left_b, aligned, alike = _aligned(left_a, left_b)
+        shared += joined
+    else:
+        aligned, alike = 0, 0.0
     variants_a, variants_b = left_a & VARIANTS, left_b & VARIANTS
     if (variants_a and left_b) or (variants_b and left_a):
         # A colour against another word is another colour.
         return 0.0
-    score = 2.0 * shared / (2.0 * shared + len(left_a) + len(left_b) + more_a + more_b) if shared else 0.0
+    agreeing = 2.0 * (shared + alike)
+    score = agreeing / (2.0 * (shared + aligned) + len(left_a) + len(left_b) + more_a + more_b) if agreeing else 0.0
     if more_a or more_b or variants_a or variants_b or (left_a and left_b):
         return min(score, merge_from - 0.001)
     return score
@@ -66,31 +69,37 @@ def _drop_bare(bare: dict[str, str], with_unit: dict[str, str]) -> None:
             del bare[written], with_unit[canonical]
 
 
-def _aligned(left_a: frozenset[str], left_b: frozenset[str]) -> tuple[frozenset[str], frozenset[str], int]:
-    """Without words that are other spellings of each other; and how many there were."""
+def _aligned(left_a: frozenset[str], left_b: frozenset[str]) -> tuple[frozenset[str], frozenset[str], int, float]:
+    """Without words that may be other spellings of each other; how many there were, and for how many they count."""
     rest_b = sorted(left_b - VARIANTS)
     rest_a: list[str] = []
+    alike = 0.0
     for word in sorted(left_a - VARIANTS):
-        found = next((other for other in rest_b if _same_word(word, other)), None)
-        if found is None:
+        likeness, found = max(((_likeness(word, other), other) for other in rest_b), default=(0.0, ""))
+        if not likeness:
             rest_a.append(word)
         else:
             rest_b.remove(found)
+            alike += likeness
     aligned = len(left_a - VARIANTS) - len(rest_a)
-    return frozenset(rest_a) | (left_a & VARIANTS), frozenset(rest_b) | (left_b & VARIANTS), aligned
+    return frozenset(rest_a) | (left_a & VARIANTS), frozenset(rest_b) | (left_b & VARIANTS), aligned, alike
 
 
 @lru_cache(32_768)
-def _same_word(a: str, b: str) -> bool:
+def _likeness(a: str, b: str) -> float:
+    """May two words be spellings of one? 0: no. Else below 1, as "table" and "tablespace" are two words: the share of
+    letters that they have in common. So a pair of the same words is always the better one, and one such word in a name
+    of two or three is not enough for a merge."""
     short, long = (a, b) if len(a) <= len(b) else (b, a)
     if len(short) >= _SHORTEST_PREFIX and (long.startswith(short) or _abbreviates(short, long)):
-        return True
+        return len(short) / len(long)
     if len(long) < _ONE_ERROR:
-        return False
+        return 0.0
     from rapidfuzz.distance.OSA import distance
 
-    errors = 1 if len(long) < _TWO_ERRORS else 2
-    return distance(a, b, score_cutoff=errors) <= errors
+    most = 1 if len(long) < _TWO_ERRORS else 2
+    errors = distance(a, b, score_cutoff=most)
+    return 1.0 - errors / len(long) if errors <= most else 0.0
 
 
 def _abbreviates(short: str, long: str) -> bool:

@@ -20,7 +20,11 @@ BESIDE_THE_NAME = (
 _PLACES = {name: place for place, name in enumerate(BESIDE_THE_NAME)}
 _LONGEST = 500
 """Characters of a text that are compared."""
-_SPECIAL = str.maketrans({"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "&": " and ", "+": " plus "})
+_SPECIAL = str.maketrans(
+    {"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "♯": "#", "&": " and ", "+": " plus "}
+)
+_SHARP = re.compile(r"(?<![^\W_])([a-z])#(?!\d)")
+"""C# and F# minor are other things than C and F minor; "#7" is a number."""
 _APOSTROPHE = re.compile(r"['’`´]")
 _INCHES = re.compile(r"(\d)\s*(?:\"|''|″|”)")
 _THOUSANDS = re.compile(r"(?<=[1-9]),(?=\d{3}(?!\d))|(?<=[1-9]\d),(?=\d{3}(?!\d))|(?<=\d{3}),(?=\d{3}(?!\d))")
@@ -94,9 +98,10 @@ def profile(text: str) -> Profile:
             numbers.add(f"{float(token):g}" if len(token) < 16 else token)
         else:
             words.append(SAME.get(token, token))
-    kept = [word for word in words if word not in NOISE]
     # One of anything is no pack: "1 x" is as good as nothing.
     counted = frozenset(one for one in quantities if one.canonical != "1pc")
+    # "The Item" and "1984" are names, too, though of noise and of numbers only.
+    kept = [word for word in words if word not in NOISE] or words or sorted({*numbers, *(one[0] for one in counted)})
     return Profile(frozenset(kept), counted, frozenset(numbers), "".join(kept))
 
 
@@ -104,6 +109,8 @@ def folded(text: str) -> str:
     """Lower case, without accents, decimal points, and inches in letters."""
     plain = text if text.isascii() else _without_accents(text)
     plain = _APOSTROPHE.sub("", _INCHES.sub(r"\1 in ", plain.casefold().translate(_SPECIAL)))
+    if "#" in plain:
+        plain = _SHARP.sub(r"\1sharp ", plain)
     if "," in plain:
         plain = _DECIMAL_COMMA.sub(".", _THOUSANDS.sub("", plain))
     return plain

@@ -144,6 +144,11 @@ OWN_FIELDS = ("session", "country", "minutes")
 """Fields of a template that an operator writes, with user and password in it."""
 
 
+def own_field_in(login: str) -> str:
+    """The first of these fields in a login; empty if it has none."""
+    return next((field for name in OWN_FIELDS if (field := f"{{{name}}}") in login), "") if "{" in login else ""
+
+
 def places(template: str) -> set[str]:
     """The fields of an own template; ValueError if one is unknown. It is not quoted: it may be part of a password."""
     found = set(_FIELD.findall(template))

@@ -20,6 +20,7 @@ from trotline.spider.xpath_selection import check as check_xpath
 MOST_NUMBERED = 100_000
 """URLs that one `{1..20}` may stand for."""
 _RANGE = re.compile(r"\{(\d{1,7})\.\.(\d{1,7})\}")
+_BRACES = re.compile(r"\{[^{}]{0,40}\}?|\}")
 _WAYS = ("css", "xpath", "json_ld", "const")
 
 Scope = Page | Selected
@@ -190,6 +191,13 @@ def _check(recipe: Recipe, file: Path) -> None:
         raise refuse("listing has links and items", "The fields are on the linked pages, or on the listing: give one.")
     if missing := [name for name in recipe.keys if name not in recipe.fields]:
         raise refuse(f"key names {missing[0]!r}, which is no field", f"Fields: {', '.join(recipe.fields)}.")
+    beside_ranges = [_RANGE.sub("", url, count=1) for url in _listed(recipe.start)]
+    for where, urls in (("start", beside_ranges), ("sitemap", _listed(recipe.sitemap))):
+        if braces := _BRACES.search("\n".join(urls)):
+            raise refuse(
+                f"{where} has {braces[0]}, which stands for nothing",
+                "A URL of start may have one range of numbers: {1..20}. Write a brace of the URL itself as %7B or %7D.",
+            )
     for where, query in (("listing.links", recipe.listing.links), ("listing.items", recipe.listing.items)):
         _check_query(file, where, query, parse_css)
     for pager in recipe.pagers:

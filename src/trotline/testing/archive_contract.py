@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from trotline.model.archive import ArchiveDamage, ArchivedPage, ArchiveEntry, ArchiveQuery, Capture, CaptureKind
+from trotline.model.archive import (
+    ArchiveDamage,
+    ArchivedPage,
+    ArchiveEntry,
+    ArchiveQuery,
+    ArchiveTidied,
+    Capture,
+    CaptureKind,
+)
 from trotline.ports.archive import Archive
 
 Place = Callable[[], Archive]
@@ -149,7 +157,9 @@ class ArchiveContract:
         await place().write([capture(1)])
         await place().write([capture(2)])
         assert len(await found(place())) == 2
-        await place().tidy(NOON * 2)
+        assert await place().tidy(0.0) == ArchiveTidied(fresh=2), "its writer may be at work"
+        assert (await place().tidy(NOON * 2)).files >= 1
+        assert await place().tidy(NOON * 2) == ArchiveTidied()
         assert len(await found(place())) == 2
         assert [page.answer.body for page in await read(place())] == [capture(1).body, capture(2).body]
         assert not (await place().check()).damages

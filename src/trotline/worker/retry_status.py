@@ -8,9 +8,9 @@ from typing import NamedTuple
 from trotline.model.outcome import Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Seconds
+from trotline.ports.robots import UNREADABLE
 from trotline.worker.finished_visit import FinishedVisit
 
-_ROBOTS = "robots.txt: "
 MOST_SEEDS = 1_000
 """Waiting seeds that are kept: a list of a million hosts may have more."""
 
@@ -70,6 +70,6 @@ def _is_seed(task: Task) -> bool:
 def _described(lane: str, why: str) -> str:
     """Without the prefix that names the verdict ("unreachable: ")."""
     cause = why.partition(": ")[2] or why
-    if cause.startswith(_ROBOTS):
-        return f"robots.txt of {lane}: {cause.removeprefix(_ROBOTS)}"
+    if cause.startswith(UNREADABLE):
+        return f"robots.txt of {lane}: {cause.removeprefix(UNREADABLE)}"
     return f"{lane}: {cause}"

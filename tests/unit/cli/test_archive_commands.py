@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -153,3 +154,21 @@ def test_two_forms_of_one_page_are_refused(tmp_path, trotline, words):
     said = trotline("archive", "get", "https://shop.example/p/1", *words, code=2)
     assert "both say what is shown: give one of them" in said.err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_compact_says_why_small_files_stay(tmp_path, trotline):
+    assert trotline("archive", "compact").out == "nothing to roll: there are no small files\n"
+    dead, fresh = ObjectArchive(FolderStore(tmp_path / "pages"), "dead"), ObjectArchive(FolderStore(tmp_path / "pages"))
+    asyncio.run(dead.write([capture(100)]))
+    asyncio.run(fresh.write([capture(101)]))
+    [file] = tmp_path.glob("pages/open/*dead*/*")
+    os.utime(file, (1.0, 1.0))
+    said = trotline("archive", "compact").out
+    assert said == ("1 file made\n1 small file kept: written within the last 1 h, maybe by a worker that is at work\n")
+    folder = tmp_path / "pages" / "open" / "broken"
+    folder.mkdir()
+    (folder / "1.warc.gz").write_bytes(b"x")
+    os.utime(folder / "1.warc.gz", (1.0, 1.0))
+    said = trotline("archive", "compact").out
+    assert said.startswith("0 files made\n1 small file kept: written")
+    assert "1 small file kept: not all of them can be read. `trotline archive verify`" in said

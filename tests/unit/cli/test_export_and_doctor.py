@@ -198,6 +198,20 @@ def test_doctor_reports_a_wrong_setting_with_its_place(call: Call):
     assert "slots in trotline.toml" in out
 
 
+@pytest.mark.parametrize("listed", [None, "http://10.1.1.1:99999\n"])
+def test_doctor_shows_a_bad_list_of_proxies_once(call: Call, listed: str | None):
+    Path("shop.py").write_text(SPIDER.replace('Spider("shop"', 'Spider("shop", pool="default"'))
+    assert "pool" in Path("shop.py").read_text()
+    if listed:
+        Path("proxies.txt").write_text(listed)
+    code, out, _ = call("doctor", "shop.py", "--proxies", "proxies.txt")
+    assert code == 2
+    assert out.endswith("1 thing to put right first: proxies.\n")
+    assert "No proxies are set" not in out
+    code, out, _ = call("doctor", "shop.py")
+    assert (code, "No proxies are set" in out) == (2, True)
+
+
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "full"

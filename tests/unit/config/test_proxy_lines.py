@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from trotline.config import proxy_lines
 from trotline.config.proxy_lines import Login, read
 from trotline.model.proxy import ProxyMode
+from trotline.rules import redaction
 
 
 def test_each_line_is_a_proxy_with_its_own_weight_and_region() -> None:
@@ -31,10 +32,17 @@ def test_each_line_is_a_proxy_with_its_own_weight_and_region() -> None:
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
-        ("10.1.1.1:3128:anna:s3cret-77", "write it as http://user:password@host:port"),
+        ("10.1.1.1:3128:anna:s3cret-77", "write it as http://<user>:<password>@host:port"),
         ("10.1.1.1:3128", "write it as http://host:port"),
         ("ftp://anna:s3cret-77@10.1.1.1:21", "http://, https:// or socks5://"),
-        ("http://anna:s3cret-77@10.1.1.1", "needs a host and a port"),
+        ("http://anna:s3cret-77@10.1.1.1", "this one has no port"),
+        ("http://:3128", "this one has no host"),
+        ("http://10.1.1.1:99999", "the port is not a number from 1 to 65535; write"),
+        ("http://10.1.1.1:0", "the port is not a number from 1 to 65535; write"),
+        ("http://10.1.1.1:31z8", "the port is not a number from 1 to 65535; write"),
+        ("http://anna:s3cret-77/x@10.1.1.1:3128", "or the password has characters that must be percent-encoded"),
+        ("http://anna-{session}:s3cret-77@10.1.1.1:80", "{session} is filled in only for a gateway"),
+        ("http://anna:s3cret-77-%7Bcountry%7D@10.1.1.1:80", "{country} is filled in only for a gateway"),
         ("http://10.1.1.1:3128 weight=2", "at most 1"),
         ("http://10.1.1.1:3128 weight=nan", "above 0"),
         ("http://10.1.1.1:3128 weight=0", "remove it"),
@@ -51,6 +59,7 @@ def test_a_bad_line_is_named_with_what_to_write_instead_and_the_others_are_used(
     assert "line 2: " in found.complaint()
     assert instead in found.complaint()
     assert "s3cret" not in found.complaint()
+    assert redaction.text(found.complaint()) == found.complaint(), "what to write would not be shown"
 
 
 def test_ten_thousand_bad_lines_are_counted_and_a_few_are_named() -> None:
@@ -65,6 +74,11 @@ def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read("\n".join(f"http://10.1.1.{number}:80" for number in range(9)))
     assert len(found.entries) == 3
     assert "line 4: a list has at most 3 lines" in found.complaint()
+
+
+def test_other_braces_belong_to_the_login() -> None:
+    [entry] = read("http://anna:{a}{{b}@10.1.1.1:80").entries
+    assert (entry.proxy.user, entry.proxy.password) == ("anna", "{a}{{b}")
 
 
 def test_the_login_of_a_pool_is_for_lines_without_one() -> None:

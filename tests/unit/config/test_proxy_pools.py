@@ -95,6 +95,23 @@ def test_a_duplicate_is_used_once_and_named(write: Write) -> None:
     assert book.notes == ("pool 'default': 1 duplicate is used once: line 3 repeats line 1",)
 
 
+def test_lines_that_differ_in_the_password_only_are_logins_of_their_own(write: Write) -> None:
+    texts = [f"http://anna:base_session-{name}@10.1.1.1:80" for name in "abc"]
+    place = write("\n".join([*texts, texts[1], "http://bert:base_session-a@10.1.1.1:80"]), "list.txt")
+    book = load(place)
+    ids = [member.id for member in book.pool("default").members]
+    assert len(set(ids)) == 4
+    made = [book.way("default", each, LANE) for each in ids]
+    assert [way.password[-1] for way in made if isinstance(way, Proxy)] == ["a", "b", "c", "a"]
+    assert book.notes == (
+        "pool 'default': 1 duplicate is used once: line 4 repeats line 2",
+        "pool 'default': used as two logins, as their passwords differ: line 2 and line 1, line 3 and line 1",
+    )
+    # The first keeps the id that it has alone, so its history stays.
+    write(texts[2], "list.txt")
+    assert [member.id for member in load(place).pool("default").members] == ids[:1]
+
+
 def test_two_proxies_with_one_id_are_refused_by_name(write: Write) -> None:
     place = write("http://anna:s3cret-77@10.1.1.1:80\nhttp://10.1.1.2:80\n", "list.txt")
     with pytest.raises(SettingsError, match=r"lines 1 and 2 \(10.1.1.1:80 and 10.1.1.2:80\)") as refused:
@@ -364,3 +381,17 @@ def test_a_worker_that_starts_while_the_file_is_broken_waits_for_it(
     empty = load("").known
     assert empty is not None
     assert tuple(empty) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[pools.home]\nlist = "nope.txt"', "The list of [pools.home] is a file with one proxy a line"),
+        ('weights = "nope.toml"\n[pools.home]\nproxies = ["http://10.0.0.1:80"]', "--write-weights"),
+    ],
+)
+def test_a_missing_file_is_answered_with_what_belongs_into_it(write: Write, text: str, hint: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(write(text))
+    assert "nope." in refused.value.what
+    assert hint in refused.value.hint

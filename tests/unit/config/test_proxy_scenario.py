@@ -82,3 +82,17 @@ def test_a_wrong_file_is_refused_with_the_key(tmp_path: Path, old: str, new: str
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"nothing\.toml"):
         read(str(tmp_path / "nothing.toml"))
+
+
+@pytest.mark.parametrize("made", [None, "folder", "\xff"])
+def test_a_file_that_cannot_be_read_is_answered_with_what_the_simulator_reads(tmp_path: Path, made: str | None) -> None:
+    path = tmp_path / "nope.toml"
+    if made == "folder":
+        path.mkdir()
+    elif made:
+        path.write_bytes(made.encode("latin-1"))
+    with pytest.raises(SettingsError) as refused:
+        read(str(path))
+    assert refused.value.what.startswith(str(path))
+    assert "[fleet], [pool] and [site]" in refused.value.hint
+    assert "pools.NAME" not in refused.value.hint

@@ -169,7 +169,8 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     else:
         assert told == usual
         places = ("frontier", "sink")
-        users = " and ".join(name for name, used in USED.items() if setting in used)
+        *others, last = (name for name, used in USED.items() if setting in used)
+        users = f"{', '.join(others)} and {last}" if others else last
         assert setting in places or f"{variable} has no effect on trotline {command}; it is for {users}" in said
     if flag in _flags(command):
         assert setting in USED[command], f"{command} takes {flag} and does nothing with it"

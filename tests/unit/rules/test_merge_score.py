@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.merge import MergeRule
+from trotline.model.merge import MergeRule, Source
+from trotline.rules.merge_clusters import Evidence, clusters
+from trotline.rules.merge_compare import Comparison
 from trotline.rules.merge_score import similarity
 from trotline.rules.merge_text import Profile, profile, shingles, text_of
 
@@ -23,7 +25,23 @@ SAME = [
     ("Trail Shoes Men's 42", "Mens trail shoes 42"),
     ("Paper A4 1,000 sheets Office", "Office paper A4 1000 sheets"),
 ]
+EQUAL = [
+    ("ALTER TABLE", "Alter table"),
+    ("1984", "1984"),
+    ("500 ml", "0.5 l"),
+    ("The Item", "the item"),
+    ("C#", "c♯"),
+    ("日本語", "日本語"),
+]
 DIFFERENT = [
+    ("ALTER TABLE", "ALTER TABLESPACE"),
+    ("pg_dump", "pg_dumpall"),
+    ("sin", "sinh"),
+    ("Mark", "Market"),
+    ("C", "C#"),
+    ("Prelude in F minor", "Prelude in F# minor"),
+    ("1984", "1985"),
+    ("new", "sale"),
     ("Shampoo Acme 250 ml", "Shampoo Acme 500 ml"),
     ("Galaxy S21 128GB black", "Galaxy S21 128GB white"),
     ("Galaxy S21 128GB black", "Galaxy S22 128GB black"),
@@ -50,6 +68,34 @@ def test_look_alikes_are_not_one_thing(a, b):
     assert score(a, b) < FROM
 
 
+@pytest.mark.parametrize(("a", "b"), EQUAL)
+def test_the_same_name_is_one_thing_however_short(a, b):
+    assert score(a, b) == 1.0, (profile(a), profile(b))
+
+
+@pytest.mark.parametrize(("a", "b"), [("Lindor choc", "Lindor chocolate"), ("catalog 7", "catalogue 7")])
+def test_other_spellings_of_a_word_are_less_similar_than_the_same_words(a, b):
+    assert REVIEW <= score(a, b) < 1.0
+
+
+def test_the_best_spelling_of_a_word_counts():
+    assert score("Vale tables", "Vale table tablespace") == score("Vale tables", "Vale tablespace table") > 0.7
+
+
+def test_the_same_short_names_merge_beside_others_that_begin_with_them():
+    names = ["ALTER TABLE", "ALTER TABLESPACE", "ALTER TABLE", "ALTER TABLESPACE"]
+    sources = {
+        number: Source(number, "ab"[number // 2], "page", str(number), "", 1.0, 1.0, 0, f'{{"title": "{name}"}}', False)
+        for number, name in enumerate(names)
+    }
+    compared = Comparison(MergeRule())
+    for one in sources.values():
+        compared.add(one)
+    links = compared.links([(0, 2), (0, 3), (1, 2), (1, 3)])
+    found = clusters(Evidence(sources=sources, groups={}, links=links, decisions=()), MergeRule(), compared.score)
+    assert found == [[0, 2], [1, 3]]
+
+
 def test_a_number_that_only_one_side_has_is_for_review():
     assert REVIEW <= score("Acme trail running shoes summit 42", "Acme trail running shoes summit") < FROM
 
@@ -65,7 +111,9 @@ def test_the_brand_may_stand_beside_the_name():
     assert "" == text_of({"price": 3, "title": "  "}, names)
 
 
-_TEXT = st.text(alphabet=st.sampled_from("abc xyz019.,-\"'éß×½ ㎏"), max_size=40)
+_TEXT = st.text(alphabet=st.sampled_from("abc xyz019.,-#\"'éß×½ ㎏"), max_size=40) | st.lists(
+    st.sampled_from(["table", "tables", "tablespace", "tabel", "tab", "tbl", "space", "spaces"]), max_size=5
+).map(" ".join)
 
 
 @given(_TEXT, _TEXT)

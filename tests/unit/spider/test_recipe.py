@@ -108,6 +108,12 @@ def test_the_python_that_is_written_from_it_does_the_same(tmp_path: Path, listin
         ("start = 'https://a.example/'\n[fields]\na = 'h1'\n[spider]\npace = 'fast'", "pace"),
         ("start = 'https://a.example/'\n[fields]\na = 'h1'\n[spider]\nspeed = 1", "[spider]"),
         ("start = 'https://a.example/{1..9999999}'\n[fields]\na = 'h1'", "is not a range"),
+        ("start = 'https://a.example/{nmae}'\n[fields]\na = 'h1'", "start has {nmae}, which stands for nothing"),
+        ("start = ['https://a.example/', 'https://a.example/{1...9}']\n[fields]\na = 'h1'", "start has {1...9}"),
+        ("start = 'https://a.example/{1..3}/{1..3}'\n[fields]\na = 'h1'", "start has {1..3}"),
+        ("start = 'https://a.example/{1..3'\n[fields]\na = 'h1'", "start has {1..3"),
+        ("start = 'https://a.example/1}'\n[fields]\na = 'h1'", "start has }"),
+        ("sitemap = 'https://a.example/{1..3}.xml'\n[fields]\na = 'h1'", "sitemap has {1..3}"),
         ("start = ", "is not TOML"),
     ],
 )
@@ -218,6 +224,11 @@ def test_a_wrong_key_or_value_is_answered_with_the_valid_ones(tmp_path: Path, te
     with pytest.raises(SpiderError) as error:
         load(written(tmp_path, f"start = 'https://a.example/'\n{text}"))
     assert error.value.hint.startswith(hint)
+
+
+def test_an_escaped_brace_belongs_to_the_url(tmp_path: Path):
+    recipe = read(Path(written(tmp_path, "start = 'https://a.example/%7Bid%7D?p={1..2}'\n[fields]\na = 'h1'")))
+    assert recipe.starts == ["https://a.example/%7Bid%7D?p=1", "https://a.example/%7Bid%7D?p=2"]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from trotline.ports.backend import Backend, BrokerOffer, InboxOffer, Notice, Url
 from trotline.ports.broker import Broker
 from trotline.ports.inbox import Inbox
 
-FORM = "amqp://USER:PASSWORD@HOST/VHOST?books=redis://HOST:PORT/0"
-INBOX_FORM = "amqp://USER:PASSWORD@HOST/VHOST?inbox=QUEUE"
+FORM = "amqp://<USER>:<PASSWORD>@HOST/VHOST?books=redis://HOST:PORT/0"
+INBOX_FORM = "amqp://<USER>:<PASSWORD>@HOST/VHOST?inbox=QUEUE"
 
 
 def _books(url: str) -> str:

@@ -28,6 +28,7 @@ from trotline.model.archive import (
     ArchivedPage,
     ArchiveEntry,
     ArchiveQuery,
+    ArchiveTidied,
     Capture,
     CaptureKind,
 )
@@ -166,7 +167,7 @@ class ObjectArchive:
     async def prune(self, before: Moment, *, dry_run: bool = False) -> ArchiveCut:
         return await prune.prune(self._store, before, dry_run=dry_run)
 
-    async def tidy(self, now: Moment) -> int:
+    async def tidy(self, now: Moment) -> ArchiveTidied:
         return await self._roller.tidy(now, but=self._writer)
 
     async def close(self) -> None:

@@ -11,8 +11,9 @@ import msgspec
 
 from trotline.adapters.archive import object_reader, record_reader
 from trotline.errors import ArchiveDamaged
-from trotline.model.archive import LARGEST_RECORD, ArchiveDamage, ArchiveEntry
+from trotline.model.archive import LARGEST_RECORD, ArchiveDamage, ArchiveEntry, ArchiveTidied
 from trotline.model.time import Moment, Seconds
+from trotline.ports.archive import DEAD_AFTER
 from trotline.ports.object_store import ObjectStore, StoredObject
 from trotline.rules import cdxj, warc_reader, warc_writer
 from trotline.rules.archive_urls import MOST_ROLL
@@ -23,8 +24,6 @@ OPEN = "open"
 ROLLED = "warc"
 INDEX = ".cdxj"
 FILE = ".warc.gz"
-DEAD_AFTER: Seconds = 3600.0
-"""A writer whose last object is older has died: its objects are rolled by others."""
 LARGEST_LEFT = MOST_ROLL + LARGEST_RECORD
 """Bytes of a dead writer: it rolls its objects as soon as they have `roll=`."""
 _STAMP = "%Y%m%dT%H%M%S"
@@ -113,29 +112,34 @@ class Roller:
                     continue
         return found
 
-    async def tidy(self, now: Moment, but: str = "") -> int:
+    async def tidy(self, now: Moment, but: str = "") -> ArchiveTidied:
         """Roll what dead writers left. `now` is compared with the clock of the place: their times are its own."""
         by_writer: dict[str, list[StoredObject]] = {}
         for one in await self._store.listed(OPEN):
             if one.name.endswith(FILE):
                 by_writer.setdefault(one.name.split("/")[1], []).append(one)
-        rolled = 0
+        by_writer.pop(but, None)
+        rolled = fresh = damaged = 0
         for writer, objects in by_writer.items():
-            if writer != but and max(one.modified for one in objects) < now - DEAD_AFTER:
-                rolled += await self._roll_left(writer, objects)
-        return rolled
+            if max(one.modified for one in objects) >= now - DEAD_AFTER:
+                fresh += len(objects)
+            elif (is_rolled := await self._roll_left(writer, objects)) is None:
+                damaged += len(objects)
+            else:
+                rolled += is_rolled
+        return ArchiveTidied(files=rolled, fresh=fresh, damaged=damaged)
 
-    async def _roll_left(self, writer: str, objects: Sequence[StoredObject]) -> bool:
-        """What is not rolled stays where it is, with the bodies that others of its writer refer to."""
+    async def _roll_left(self, writer: str, objects: Sequence[StoredObject]) -> bool | None:
+        """None: they stay where they are, with the bodies that others of their writer refer to."""
         if (size := sum(one.size for one in objects)) > LARGEST_LEFT:
             # It would have to be in memory for a place that cannot join objects.
             log.warning("archive.not_rolled %s/%s has %s bytes, too many for one file", OPEN, writer, f"{size:,}")
-            return False
+            return None
         try:
             return bool(await self._roll_rest(writer, [one.name for one in objects]))
         except ArchiveDamaged as error:
             log.warning("archive.not_rolled %s", error.what)
-            return False
+            return None
 
     async def _roll_rest(self, writer: str, names: Sequence[str]) -> str:
         """Objects whose entries are not known: they are read."""

@@ -22,7 +22,7 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
 from trotline.ports.fetcher import Fetcher
-from trotline.ports.robots import UNMARKED, Marked, Permission
+from trotline.ports.robots import UNMARKED, UNREADABLE, Marked, Permission
 from trotline.ports.shared_cache import SharedCache
 from trotline.rules.charset import decode
 from trotline.rules.robots import Prefilter, for_agent
@@ -43,6 +43,18 @@ WAIT_FOR_OTHERS: Seconds = 30.0
 
 _MAY_BE_A_BAN = frozenset({401, 403, 407, 429, 451}) | frozenset(range(500, 600))
 """Statuses that a site also sends to single addresses that it bans."""
+_NOT_ASKED = frozenset(
+    {
+        FailureKind.DNS,
+        FailureKind.NO_SUCH_HOST,
+        FailureKind.CONNECT,
+        FailureKind.TLS,
+        FailureKind.GUARD,
+        FailureKind.PROXY,
+        FailureKind.PROXY_REFUSED,
+    }
+)
+"""Failures before a request was sent."""
 _Place = tuple[str, Way | None]
 """Origin, and the way whose failure it is."""
 _PROXIED = " through proxies"
@@ -116,8 +128,14 @@ class RobotsTxt:
         rules = self._known(name, way) or await self._learn(name, marked, way)
         if rules.unreadable:
             wait = max(1.0, rules.until - self._now())
-            why = f"robots.txt: {rules.unreadable}"
-            return Permission(False, ask_again=wait, why=why, throttled=rules.throttled, way_failed=rules.way_failed)
+            return Permission(
+                False,
+                ask_again=wait,
+                why=f"{UNREADABLE}{rules.unreadable}",
+                throttled=rules.throttled,
+                way_failed=rules.way_failed,
+                asked=rules.allowed.asked,
+            )
         if rules.parser is None:
             return rules.allowed
         path = url[len(origin) :] or "/"
@@ -185,7 +203,9 @@ class RobotsTxt:
         try:
             answer = await self._fetch(origin, way)
             if isinstance(answer, Failure):
-                return msgspec.structs.replace(self._no_answer(origin, answer, way), of_way=way is not None)
+                rules = self._no_answer(origin, answer, way)
+                allowed = Permission(True, asked=_was_asked(origin, answer))
+                return msgspec.structs.replace(rules, of_way=way is not None, allowed=allowed)
             reply = self._reply(answer)
             rules = self._interpret(origin, reply, marked, way)
             if way is not None and reply.status in _MAY_BE_A_BAN:
@@ -202,13 +222,14 @@ class RobotsTxt:
 
     async def _fetch(self, origin: str, way: Way | None) -> Answer | Failure | None:
         """The last answer after redirects; None if there are too many, or one is refused."""
-        task = Task(url=f"{origin.removesuffix(_PROXIED)}/robots.txt", route="robots.txt")
+        task = Task(url=_file_of(origin), route="robots.txt")
         limits = msgspec.structs.replace(self._limits, redirects=HOPS)
         while True:
             answer = await self._fetcher.fetch_start(task, self._limits.robots, way)
             verdict = judge(task, answer, limits=limits, now=0.0)
+            if verdict.kind is Kind.REFUSED and isinstance(answer, Failure) and not _was_asked(origin, answer):
+                return answer
             if verdict.kind is Kind.REFUSED:
-                # If the origin itself is refused, its pages report the reason.
                 return None
             if verdict.kind is not Kind.MOVED:
                 return answer
@@ -235,7 +256,8 @@ class RobotsTxt:
                 way_failed=failure.trouble is FailureKind.PROXY,
             )
         if verdict.final or verdict.of_proxy:
-            # No such host, a bad certificate, or refused by the proxy: no rules, and the page's own visit reports why.
+            # No such host, a bad certificate, a forbidden address, or refused by the proxy: no rules; the page's own
+            # visit reports why.
             return _CachedRules(now + FIRST_WAIT)
         return self._unreadable((origin, way), failure.why, now, self._first_wait)
 
@@ -286,6 +308,15 @@ def _unpacked(value: bytes) -> _SiteReply | None:
         # Bounded: the shared server may hold a decompression bomb. Truncated msgpack fails to decode.
         return msgspec.msgpack.decode(zlib.decompressobj().decompress(value[1:], MOST_TEXT), type=_SiteReply)
     return None
+
+
+def _file_of(origin: str) -> str:
+    return f"{origin.removesuffix(_PROXIED)}/robots.txt"
+
+
+def _was_asked(origin: str, failure: Failure) -> bool:
+    """Did this origin get the request? It did if the failure is of a redirect."""
+    return failure.trouble not in _NOT_ASKED or failure.url != _file_of(origin)
 
 
 def _origin(url: str) -> str:

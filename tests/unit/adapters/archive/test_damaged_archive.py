@@ -9,7 +9,7 @@ import pytest
 from trotline.adapters.archive.archive import ObjectArchive
 from trotline.adapters.archive.folder_store import FolderStore
 from trotline.errors import ArchiveDamaged
-from trotline.model.archive import ArchiveQuery
+from trotline.model.archive import ArchiveQuery, ArchiveTidied
 from trotline.testing.archive_contract import ALL, NOON, capture, found, read
 
 
@@ -141,7 +141,7 @@ async def test_what_a_dead_writer_left_is_rolled_beside_one_that_left_damage(sto
         await ObjectArchive(store, name).write([capture(1 if name == "a" else 2)])
     (tmp_path / "open" / "foreign").mkdir()
     (tmp_path / "open" / "foreign" / "1.warc.gz").write_bytes(b"x")
-    assert await ObjectArchive(store).tidy(NOON * 2) == 2
+    assert await ObjectArchive(store).tidy(NOON * 2) == ArchiveTidied(files=2, damaged=1)
     assert "open/foreign/1.warc.gz" in caplog.text
     assert (await pages(store))[0] == urls(1, 2)
 
@@ -150,7 +150,7 @@ async def test_a_folder_of_any_name_is_found_after_it_is_rolled(store, tmp_path)
     await ObjectArchive(store, "w").write([capture(1)])
     [folder] = (tmp_path / "open").iterdir()
     folder.rename(tmp_path / "open" / "from backup-2")
-    assert await ObjectArchive(store).tidy(NOON * 2) == 1
+    assert (await ObjectArchive(store).tidy(NOON * 2)).files == 1
     assert (await pages(store))[0] == urls(1)
     assert not (await ObjectArchive(store).check()).damages
 
