@@ -171,4 +171,4 @@ def test_compact_says_why_small_files_stay(tmp_path, trotline):
     os.utime(folder / "1.warc.gz", (1.0, 1.0))
     said = trotline("archive", "compact").out
     assert said.startswith("0 files made\n1 small file kept: written")
-    assert "1 small file kept: not all of them can be read. `trotline archive verify`" in said
+    assert "1 small file kept: damaged, or too large for one file. `trotline archive verify`" in said
