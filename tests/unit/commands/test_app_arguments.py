@@ -40,11 +40,13 @@ def test_a_path_is_as_good_as_its_text(tmp_path: Path) -> None:
         (Spider("shop"), {"max_pages": 0}, "an integer >= 1"),
     ],
 )
-async def test_a_run_of_something_else_is_refused(spider: Any, given: dict[str, Any], said: str) -> None:
+async def test_a_run_of_something_else_is_refused(
+    tmp_path: Path, spider: Any, given: dict[str, Any], said: str
+) -> None:
     with pytest.raises(TrotlineError) as refused:
         trotline.run(spider, **given)
     assert said in str(refused.value)
-    async with App(sink="rows.jsonl") as app:
+    async with App(sink=f"jsonl:{tmp_path / 'rows.jsonl'}") as app:
         with pytest.raises(TrotlineError) as refused:
             await app.work(spider, **given)
     assert said in str(refused.value)
