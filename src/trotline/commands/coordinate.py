@@ -96,7 +96,7 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
                 hint="Name each spider once: jobs and files are known by its name.",
             )
         frontier, sink = settings.frontier_of(spider.name), settings.sink_of(spider.name)
-        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive)
+        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive_place)
     return tuple(posts.values())
 
 

@@ -1,6 +1,7 @@
 """One run of one spider on this machine: seed, supervise, show, end."""
 
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from trotline.commands import archive, inbox
 from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
+from trotline.commands.job_archive import keep_archiving
 from trotline.commands.observe_job import observed
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.previous_job import tallies_before
@@ -51,6 +53,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     seeds_file: str | None = None
     pools: KnownPools | None = None
     """The pools that exist; None: not checked."""
+    drops_archive: bool = False
+    """Pages are not archived, also if those before were."""
     alerts: "AlertPlan | None" = None
     """None: there are no receivers."""
 
@@ -95,13 +99,16 @@ async def _run_job(
         allowed=settings.allow_options,
     )
     job, resumed, _ = found
-    opened = await backends.open_frontier(settings.frontier, job)
-    await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
-    await components.check_validators(
-        settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
-    )
-    sink = backends.open_sink(settings.sink, job.id, job.started_at)
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        opened = await backends.open_frontier(settings.frontier, job)
+        stack.push_async_callback(opened.close)
+        await keep_archiving(opened, settings, dropped=plan.drops_archive)
+        await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
+        await components.check_validators(
+            settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
+        )
+        sink = backends.open_sink(settings.sink, job.id, job.started_at)
+        stack.push_async_callback(sink.close)
         await refuse_missing_file(settings.sink, opened)
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
@@ -121,9 +128,6 @@ async def _run_job(
             if reporter.stale is None:
                 report = msgspec.structs.replace(report, stored=await ask(sink, rows=True))
             return ending, report
-    finally:
-        await sink.close()
-        await opened.close()
 
 
 class _Run:
