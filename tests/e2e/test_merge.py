@@ -271,6 +271,24 @@ def test_the_review_list_shows_pages_and_never_rounds_a_similarity_up(tmp_path):
     )
 
 
+def test_a_decision_may_name_the_kind_of_its_records(tmp_path):
+    def record(site):
+        return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shop.db", [record("a"), record("b")]))
+    run(tmp_path, "shop", "--kind", "p")
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        ids = sorted(one for (one,) in connection.execute("SELECT id FROM merge_sources"))
+    pair = "-".join(f"{one & (1 << 64) - 1:016x}" for one in ids)
+    assert "things     1 (-1)" in run(tmp_path, "shop", "--kind", "p", "--same", pair)
+    # Killed after the decision was stored, and before the merge.
+    connection.execute("UPDATE merge_sources SET rule = 0")
+    connection.commit()
+    connection.close()
+    assert "read       2 new or changed records" in run(tmp_path, "shop", "--kind", "p", "--dry-run")
+    assert "things     1, of 2 records" in run(tmp_path, "shop", "--kind", "p")
+
+
 async def _version(path):
     opened = SqliteMergeStore(path)
     try:

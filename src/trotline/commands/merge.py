@@ -13,7 +13,7 @@ import msgspec
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
-from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, ReviewDecision, Source
+from trotline.model.merge import NO_RULE, AuthorKey, Identity, MergeRule, MergeTotals, ReviewDecision, Source
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
@@ -24,8 +24,6 @@ AT_ONCE = 20_000
 _RACES = 20
 _LOOKED_AT = 1_000
 _BEFORE_ALL: Identity = ("", "", "")
-_EVERYTHING = 0
-"""No rule has this fingerprint: under it every record is changed."""
 
 
 class MergePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +87,7 @@ async def dry_run(plan: MergePlan, on_step: OnStep = lambda report: None) -> Mer
 async def check_kinds(store: MergeStore, plan: MergePlan) -> None:
     """A kind that no record has is probably a typing error. Where there is no record at all, nothing can be said."""
     for kind in plan.kinds:
-        if await store.changed(_EVERYTHING, (kind,), _BEFORE_ALL, 1):
+        if await store.changed(NO_RULE, (kind,), _BEFORE_ALL, 1):
             continue
         if known := backends.count_kinds(plan.sink) or await _some_kinds(store):
             raise SettingsError(
@@ -99,7 +97,7 @@ async def check_kinds(store: MergeStore, plan: MergePlan) -> None:
 
 async def _some_kinds(store: MergeStore) -> list[str]:
     """Of the first records: some sinks have too many rows to count."""
-    some = await store.changed(_EVERYTHING, (), _BEFORE_ALL, _LOOKED_AT)
+    some = await store.changed(NO_RULE, (), _BEFORE_ALL, _LOOKED_AT)
     return sorted({source.kind for source in some})
 
 
@@ -108,7 +106,7 @@ async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
     try:
         await sink.open()
         after = _BEFORE_ALL
-        while some := await store.changed(_EVERYTHING, plan.kinds, after, plan.at_once):
+        while some := await store.changed(NO_RULE, plan.kinds, after, plan.at_once):
             await sink.write([_record(source) for source in some])
             after = some[-1][1:4]
     finally:
