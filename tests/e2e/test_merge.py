@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -287,6 +288,34 @@ def test_a_decision_may_name_the_kind_of_its_records(tmp_path):
     connection.close()
     assert "read       2 new or changed records" in run(tmp_path, "shop", "--kind", "p", "--dry-run")
     assert "things     1, of 2 records" in run(tmp_path, "shop", "--kind", "p")
+
+
+@pytest.mark.parametrize("place", ["shop", "other"])
+def test_what_is_suggested_works_with_the_sink_and_the_rule_that_were_given(tmp_path, place):
+    def record(site, title):
+        url = f"https://{site}.example/1"
+        return Record(kind="p", key="1", data={"label": title}, url=url, site=site, seen_at=1.0)
+
+    records = [record("a", "Espresso Machine EM 300 silver"), record("b", "EM-300 Espresso Machine")]
+    asyncio.run(store(tmp_path / f"{place}.db", records))
+    typed = ["shop", *(["--sink", "other.db"] if place == "other" else [])]
+    rule = ["--text", "label", "--prefer", "label=longest", "--kind", "p", "--review-from", "0.6"]
+
+    def suggested(said, what):
+        [line] = [line for line in said.splitlines() if line.startswith(what)]
+        words = shlex.split(line.partition("trotline merge ")[2])
+        assert words[: len(typed)] == typed
+        return words
+
+    listed = run(tmp_path, *suggested(run(tmp_path, *typed, *rule), "review "))
+    assert "a/1  Espresso Machine EM 300 silver" in listed
+    pair = next(word for word in listed.split() if len(word) == 33)
+    same = run(tmp_path, *typed, *rule, "--same", pair)
+    assert "things     1 (-1)" in same
+    different = run(tmp_path, *suggested(same, "undo "))
+    assert "things     2 (+1)" in different
+    assert "things     1 (-1)" in run(tmp_path, *suggested(different, "undo "))
+    assert f"trotline merge {shlex.join(typed)} --review" in run(tmp_path, *typed, *rule, "--same", "abc")
 
 
 async def _version(path):

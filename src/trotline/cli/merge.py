@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.formatting import json_line
-from trotline.cli.merge_view import pairs_json, pairs_lines, portrait, progress, summary
+from trotline.cli.merge_view import RULE_OPTIONS, again, pairs_json, pairs_lines, portrait, progress, summary
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, ReviewDecision
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 _PAIRS = 20
-_OF_RULE = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
-_IGNORED = {"review": {*_OF_RULE, "kinds"} - {"text"}, "show": {*_OF_RULE, "kinds"}}
+_IGNORED = {"review": {*RULE_OPTIONS, "kinds"} - {"text"}, "show": {*RULE_OPTIONS, "kinds"}}
 """Action -> options without effect on it: it shows what the last merge gave."""
 
 
@@ -126,7 +125,8 @@ def _decision(text: str, same: bool) -> ReviewDecision:
     try:
         return ReviewDecision(*pair_of(text), same)
     except ValueError as error:
-        raise click.UsageError(f"{error}. Copy it from the list: trotline merge SPIDER --review") from error
+        listed = again(click.get_current_context().params["spider"] or "")
+        raise click.UsageError(f"{error}. Copy it from the list: {listed} --review") from error
 
 
 def _plan(spider: str | None, settings: Any, given: dict[str, Any]) -> "MergePlan":
@@ -136,12 +136,12 @@ def _plan(spider: str | None, settings: Any, given: dict[str, Any]) -> "MergePla
     name, own = _named(spider)
     if not name and not settings.sink:
         raise SettingsError("whose records?", hint="Name a spider (trotline merge shop), or --sink URL.")
-    changed = [name for name in _OF_RULE if given[name]]
+    changed = [name for name in RULE_OPTIONS if given[name]]
     if own is not None and changed:
         option = changed[0].replace("_", "-")
         raise SettingsError(
             f"{spider} has a merge rule of its own: --{option} would not be used",
-            hint=f"Change it in the file, or name the spider without its file: trotline merge {name} --{option} ...",
+            hint=f"Change it in the file, or name the spider without its file: {again(name)} --{option} ...",
         )
     place = settings.sink_of(name)
     kinds = tuple(given["kinds"])
