@@ -202,9 +202,11 @@ class App:
         try:
             keeper = await self._open_pools()
             others = OtherJobs(self._frontier_url, job, keeper.known if keeper is not None else ())
+            opened = await self._open(job)
             tools = WorkerParts(
                 job=job.id,
-                frontier=(await self._open(job)).frontier,
+                frontier=opened.frontier,
+                console=opened.console,
                 fetcher=fetcher,
                 sink=sink,
                 gate=components.open_gate(spider, keeper.known if keeper is not None else ()),
