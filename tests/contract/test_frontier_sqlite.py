@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
+from trotline.adapters import host_process
 from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.errors import FrontierError
 from trotline.model.job import State
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, steady, task
@@ -82,6 +84,32 @@ async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_p
 
         assert abs(lease.leased_at - before) < 60
     await jobs.close()
+
+
+async def test_a_worker_whose_process_has_certainly_ended_is_dead_at_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(path)
+    job = await jobs.start("shop", BRISK)
+    await jobs.close()
+    frontier = sqlite_client(path, job)
+    for name in ("here", "killed", "elsewhere", "kept"):
+        await frontier.beat(name)
+    here, boot = host_process.process_name(), host_process.boot()
+    gone = f"{here.split('/')[0]}/{os.getpid()}/1"
+    processes = {
+        "here": here,
+        "killed": f"{gone} kept by {gone}",
+        # The same boot, as on this machine, and pids of another container.
+        "elsewhere": f"{boot}.pid:[1]/{os.getpid()}/1",
+        "kept": f"{gone} kept by {here}",
+    }
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.executemany("UPDATE worker SET process = ? WHERE id = ?", [(its, name) for name, its in processes.items()])
+
+    dead = {view.name: view.silent_for >= DEAD_AFTER for view in await frontier.workers()}
+    await frontier.close()
+
+    assert dead == {"here": False, "killed": True, "elsewhere": False, "kept": False}
 
 
 async def test_a_file_from_before_workers_had_figures_goes_on_working(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from tests.e2e.running import call
 from tests.warc_readers import by_fastwarc, by_warcio
 from warcio.archiveiterator import ArchiveIterator
 
+from trotline.commands.job_archive import keep_archiving
+from trotline.config.backends import open_frontier, open_jobs
+from trotline.config.settings import Settings
 from trotline.testing import DemoShop
 
 PRODUCTS = 30
@@ -258,3 +261,39 @@ async def test_a_cache_has_each_file_of_a_handler_once(tmp_path, shop):
     # One that is new is kept.
     await run(tmp_path, shop, "--cache", KEEP="yes", PICK="[itemprop=sku]::text")
     assert len((await trotline(tmp_path, shop, *words)).splitlines()) == 2 * PRODUCTS
+
+
+def responses_in(folder):
+    return sum(len(responses(file)) for file in (folder / "pages").rglob("*.warc.gz"))
+
+
+@pytest.mark.slow("several runs")
+async def test_a_run_that_goes_on_without_its_archive_is_refused_unless_it_says_so(tmp_path, shop):
+    await run(tmp_path, shop, "--archive", "file:pages", "--max-pages", "5")
+    refused = await call(tmp_path, "run", "shop.py", "--allow-private", env={"SHOP": shop.url})
+    assert refused.code == 2
+    assert "pages of shop-1 are archived in file:pages, and no archive is set now" in refused.err
+    kept = responses_in(tmp_path)
+    await run(tmp_path, shop, "--archive", "none", "--max-pages", "5", TROTLINE_ARCHIVE="file:pages")
+    assert responses_in(tmp_path) == kept == 5
+    await run(tmp_path, shop, "--archive", "file:pages", "--max-pages", "5")
+    assert responses_in(tmp_path) == 10
+
+
+async def test_a_worker_without_the_archive_of_the_job_is_refused(tmp_path, shop):
+    started = await call(tmp_path, "start", "shop.py", "--detach", env={"SHOP": shop.url})
+    assert started.code == 0, started.err
+    frontier = f"sqlite:{tmp_path}/.trotline/shop.frontier.db"
+    jobs = await open_jobs(frontier)
+    opened = await open_frontier(frontier, await jobs.latest("shop"))
+    await keep_archiving(opened, Settings(archive="s3://raw/shop"), dropped=False)
+    await opened.close()
+    await jobs.close()
+    refused = await call(tmp_path, "work", "shop.py", "--allow-private", env={"SHOP": shop.url})
+    assert refused.code == 2
+    assert "pages of shop-1 are archived in s3://raw/shop, and no archive is set now" in refused.err
+    assert shop.visits == []
+    ended = await call(
+        tmp_path, "work", "shop.py", "--allow-private", "--until-finished", "--archive", "none", env={"SHOP": shop.url}
+    )
+    assert ended.code == 0, ended.err

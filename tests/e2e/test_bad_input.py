@@ -52,6 +52,10 @@ async def site() -> AsyncIterator[HeldSite]:
         yield opened
 
 
+def _left_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name != "__pycache__"]
+
+
 @pytest.mark.parametrize("fault", SPIDERS)
 async def test_a_spider_that_cannot_work_is_told_with_the_place(fault: str, tmp_path: Path):
     text, parts = SPIDERS[fault]
@@ -61,6 +65,18 @@ async def test_a_spider_that_cannot_work_is_told_with_the_place(fault: str, tmp_
     assert ended.code == 2, ended
     assert ended.err.count("error: ") == 1
     assert [part for part in parts if part not in ended.err] == [], ended.err
+    # No job, no rows: the next command finds nothing to go on with.
+    assert _left_in(tmp_path) == ["site.py"]
+
+
+@pytest.mark.parametrize("command", [("run",), ("start", "--detach")])
+async def test_a_file_of_seeds_that_is_not_there_is_refused_before_a_job_is_made(tmp_path: Path, command: tuple[str]):
+    (tmp_path / "site.py").write_text(GOOD)
+    ended = await call(tmp_path, *command, "site.py", "--quiet", "--seeds", "seeds.txt")
+
+    assert ended.code == 2, ended
+    assert "seeds.txt cannot be read: No such file" in ended.err
+    assert _left_in(tmp_path) == ["site.py"]
 
 
 @pytest.mark.parametrize(

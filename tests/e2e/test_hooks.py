@@ -46,17 +46,20 @@ async def test_a_run_goes_through_all_hooks_and_its_summary_names_what_they_drop
         prices = {product.sku: float(product.price[1:]) for product in shop.truth}
         least = sorted(prices.values())[3]
         (tmp_path / "shop.py").write_text(SPIDER.format(url=shop.url, least=least, factor=1))
+        limited = await call(tmp_path, "run", "shop.py", "--allow-private", "--out", "rows.jsonl", "--max-pages", "1")
         ended = await call(tmp_path, "run", "shop.py", "--allow-private", "--out", "rows.jsonl")
         tried = await call(tmp_path, "try", "shop.py", f"{shop.url}/p/T1", "--allow-private")
         (tmp_path / "shop.py").write_text(SPIDER.format(url=shop.url, least=0, factor="None"))
         broken = await call(tmp_path, "run", "shop.py", "--allow-private", "--out", "rows.jsonl", "--fresh")
 
     left = {sku for sku, price in prices.items() if price >= least and sku != "T1"}
+    assert limited.code == 0, limited
     assert ended.code == 0, ended
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(left)
     assert f"{7 - len(left)} dropped record: too cheap (dear)" in " ".join(ended.out.split())
     assert "not this one (not_the_first)" in ended.out
-    assert (tmp_path / "calls.txt").read_text().splitlines()[:2] == ["start shop-1", "finish finished"]
+    begun = "start shop-1"
+    assert (tmp_path / "calls.txt").read_text().splitlines()[:4] == [begun, "finish stopped", begun, "finish finished"]
     assert "dropped: not this one (not_the_first)" in tried.out
     assert broken.code == 3, broken
     assert "record hook dear: TypeError at shop.py" in broken.out + broken.err

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -290,6 +291,52 @@ def test_a_pair_is_decided_with_the_options_of_the_merge_as_every_suggestion_say
     assert "another rule" in run(tmp_path, "shops", "--same", pair)
     assert f"undo       {merge_as_typed} --different {pair}" in run(tmp_path, "shops", *rule, "--same", pair)
     assert "no pair is to be decided" in run(tmp_path, "shops", "--review")
+
+
+def test_a_decision_may_name_the_kind_of_its_records(tmp_path):
+    def record(site):
+        return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shop.db", [record("a"), record("b")]))
+    run(tmp_path, "shop", "--kind", "p")
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        ids = sorted(one for (one,) in connection.execute("SELECT id FROM merge_sources"))
+    pair = "-".join(f"{one & (1 << 64) - 1:016x}" for one in ids)
+    assert "things     1 (-1)" in run(tmp_path, "shop", "--kind", "p", "--same", pair)
+    # Killed after the decision was stored, and before the merge.
+    connection.execute("UPDATE merge_sources SET rule = 0")
+    connection.commit()
+    connection.close()
+    assert "read       2 new or changed records" in run(tmp_path, "shop", "--kind", "p", "--dry-run")
+    assert "things     1, of 2 records" in run(tmp_path, "shop", "--kind", "p")
+
+
+@pytest.mark.parametrize("place", ["shop", "other"])
+def test_what_is_suggested_works_with_the_sink_and_the_rule_that_were_given(tmp_path, place):
+    def record(site, title):
+        url = f"https://{site}.example/1"
+        return Record(kind="p", key="1", data={"label": title}, url=url, site=site, seen_at=1.0)
+
+    records = [record("a", "Espresso Machine EM 300 silver"), record("b", "EM-300 Espresso Machine")]
+    asyncio.run(store(tmp_path / f"{place}.db", records))
+    typed = ["shop", *(["--sink", "other.db"] if place == "other" else [])]
+    rule = ["--text", "label", "--prefer", "label=longest", "--kind", "p", "--review-from", "0.6"]
+
+    def suggested(said, what):
+        [line] = [line for line in said.splitlines() if line.startswith(what)]
+        words = shlex.split(line.partition("trotline merge ")[2])
+        assert words[: len(typed)] == typed
+        return words
+
+    listed = run(tmp_path, *suggested(run(tmp_path, *typed, *rule), "review "))
+    assert "a/1  Espresso Machine EM 300 silver" in listed
+    pair = next(word for word in listed.split() if len(word) == 33)
+    same = run(tmp_path, *typed, *rule, "--same", pair)
+    assert "things     1 (-1)" in same
+    different = run(tmp_path, *suggested(same, "undo "))
+    assert "things     2 (+1)" in different
+    assert "things     1 (-1)" in run(tmp_path, *suggested(different, "undo "))
+    assert f"trotline merge {shlex.join(typed)} --review" in run(tmp_path, *typed, *rule, "--same", "abc")
 
 
 async def _version(path):

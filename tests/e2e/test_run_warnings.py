@@ -1,7 +1,9 @@
 """What a run warns of, and what it refuses."""
 
+import signal
 from pathlib import Path
 
+import pytest
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, start
 
@@ -65,3 +67,24 @@ async def test_changed_code_and_another_run_are_told_when_a_job_goes_on(tmp_path
     told = "\n".join(event["warnings"])
     assert "site.py has changed since site-1 began" in told
     assert "another run works on site-1 (process" in told
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_run_that_was_killed_on_this_machine_is_not_called_another_run(tmp_path: Path, whole: bool) -> None:
+    async with HeldSite(pages=3) as site:
+        (tmp_path / "site.py").write_text(SPIDER.format(seeds=[f"{site.url}/"], more=""))
+        first = await start(tmp_path, "run", "site.py", "--allow-private", "--quiet")
+        await site.arrived()
+        # Alone: its worker finishes the page that it has under way.
+        first.signal_all(signal.SIGKILL) if whole else first.process.kill()
+        await first.exit_code()
+        second = await start(tmp_path, "run", "site.py", "--allow-private", "--json")
+        event = await second.event()
+        site.release()
+        ended = await second.end()
+        await first.end()
+
+    said = f"a run of site-1 has ended without saying so (process {first.process.pid} on "
+    assert [warning.startswith(said) for warning in event["warnings"]] == [True] * (not whole)
+    assert ended.code == 0, ended
+    assert ended.summary["done"] == len(site.names)

@@ -66,4 +66,4 @@ def moment_of(option: str, text: str) -> Moment:
 
 
 def archive_of(flag: str | None) -> str:
-    return settings_of(archive=flag).archive
+    return settings_of(archive=flag).archive_place

@@ -95,7 +95,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
         return
     if ref is None:
         yield from doctor_machine.disks(_places(settings))
-        yield from stores(settings.frontier, settings.sink, settings.inbox, settings.archive)
+        yield from stores(settings.frontier, settings.sink, settings.inbox, settings.archive_place)
         return
     try:
         from trotline.config.spider_loader import load

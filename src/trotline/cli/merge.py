@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.formatting import json_line
-from trotline.cli.merge_view import again, pairs_json, pairs_lines, portrait, progress, summary
+from trotline.cli.merge_view import RULE_OPTIONS, again, pairs_json, pairs_lines, portrait, progress, summary
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.merge import CRITERIA, DEFAULT_CRITERIA, ReviewDecision
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 _PAIRS = 20
-_OF_RULE = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
-_IGNORED = {"review": {"kinds"}, "show": {*_OF_RULE, "kinds"}}
+_IGNORED = {"review": {"kinds"}, "show": {*RULE_OPTIONS, "kinds"}}
 """Action -> options without effect on it: it shows what the last merge gave."""
 
 
@@ -72,14 +71,10 @@ def command(spider: str | None, sink: str | None, as_json: bool, quiet: bool, **
     _one_action(given)
     plan = _plan(spider, settings_of(sink=sink), given)
     if given["review"] or given["show"]:
-        _look(plan, given, as_json, again(spider, _rule_of(given)))
+        _look(plan, given, as_json, again(spider or "", *RULE_OPTIONS))
         return
     report = wait_for(_act(plan, given, _watching(quiet=quiet or as_json)))
-    click.echo(json_line(report) if as_json else "\n".join(summary(report, plan, again(spider, _rule_of(given)))))
-
-
-def _rule_of(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in _OF_RULE}
+    click.echo(json_line(report) if as_json else "\n".join(summary(report, plan, spider or "")))
 
 
 def _one_action(given: dict[str, Any]) -> None:
@@ -131,7 +126,8 @@ def _decision(text: str, same: bool) -> ReviewDecision:
     try:
         return ReviewDecision(*pair_of(text), same)
     except ValueError as error:
-        raise click.UsageError(f"{error}. Copy it from the list: trotline merge SPIDER --review") from error
+        listed = again(click.get_current_context().params["spider"] or "")
+        raise click.UsageError(f"{error}. Copy it from the list: {listed} --review") from error
 
 
 def _plan(spider: str | None, settings: Any, given: dict[str, Any]) -> "MergePlan":
@@ -141,12 +137,12 @@ def _plan(spider: str | None, settings: Any, given: dict[str, Any]) -> "MergePla
     name, own = _named(spider)
     if not name and not settings.sink:
         raise SettingsError("whose records?", hint="Name a spider (trotline merge shop), or --sink URL.")
-    changed = [name for name in _OF_RULE if given[name]]
+    changed = [name for name in RULE_OPTIONS if given[name]]
     if own is not None and changed:
         option = changed[0].replace("_", "-")
         raise SettingsError(
             f"{spider} has a merge rule of its own: --{option} would not be used",
-            hint=f"Change it in the file, or name the spider without its file: trotline merge {name} --{option} ...",
+            hint=f"Change it in the file, or name the spider without its file: {again(name)} --{option} ...",
         )
     place = settings.sink_of(name)
     kinds = tuple(given["kinds"])

@@ -1,19 +1,22 @@
 """What `trotline merge` prints."""
 
 import math
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trotline.cli.formatting import count, json_line, safe, safe_url
-from trotline.cli.suggested_commands import same
+from trotline.cli.suggested_commands import as_typed, same
 from trotline.commands.merge_decisions import pair_name
 from trotline.model.merge import Review, SourceView, ThingView
 
 if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan, MergeReport
 
+RULE_OPTIONS = ("by", "text", "prefer", "merge_from", "review_from", "within_site")
+"""What is one thing. A decision is refused without those of the merge."""
 _LONGEST = 90
 _MOST_UNDONE = 3
 """Decisions of one command for which the way back is shown."""
@@ -24,20 +27,13 @@ def progress(report: "MergeReport") -> str:
     return f"{count(report.read, 'record')} read, {speed:,.0f}/s"
 
 
-def again(spider: str | None, options: Mapping[str, Any]) -> str:
-    """The command, as it has to be typed once more: with the options of its rule, or it would have another one."""
-    words = [spider] if spider else []
-    for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif value:
-            words += [word for one in (value if isinstance(value, tuple) else (value,)) for word in (flag, str(one))]
-    return same("merge", *words)
+def again(spider: str, *options: str) -> str:
+    """The command with its sink, as it has to be typed once more; and with these of its options."""
+    command = same("merge", *([spider] if spider else []))
+    return " ".join([command, *map(shlex.quote, as_typed(*options))])
 
 
-def summary(report: "MergeReport", plan: "MergePlan", command: str) -> list[str]:
-    """`command`: as it has to be typed for the same rule."""
+def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
     before, after = report.before, report.after
     lines = ["dry run: nothing was stored"] if report.dry_run else []
     lines.append(
@@ -50,10 +46,12 @@ def summary(report: "MergeReport", plan: "MergePlan", command: str) -> list[str]
     )
     lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
     if after.review:
-        lines.append(f"review     {count(after.review, 'pair')} to decide: {command} --review")
+        lines.append(f"review     {count(after.review, 'pair')} to decide: {again(spider, *RULE_OPTIONS)} --review")
     for decision in report.decided[:_MOST_UNDONE]:
         other = "different" if decision.same else "same"
-        lines.append(f"undo       {command} --{other} {pair_name(decision.a, decision.b)}")
+        lines.append(
+            f"undo       {again(spider, *RULE_OPTIONS, 'kinds')} --{other} {pair_name(decision.a, decision.b)}"
+        )
     if report.without_text and report.read:
         fields = ", ".join(plan.rule.text)
         lines.append(

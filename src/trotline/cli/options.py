@@ -41,7 +41,9 @@ def inbox_option(command: F) -> F:
 
 def archive_option(command: F) -> F:
     return click.option(
-        "--archive", metavar="URL", help="Keep raw responses: file:FOLDER or s3://BUCKET/PREFIX (WARC files)."
+        "--archive",
+        metavar="URL",
+        help="Keep raw responses: file:FOLDER or s3://BUCKET/PREFIX (WARC files); none: no more.",
     )(command)
 
 

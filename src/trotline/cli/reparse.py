@@ -71,7 +71,13 @@ def command(
     if route and route not in found.routes:
         found.route(route)
     placed = settings.of(found.name)
-    plan = ReparsePlan(ref=spider, settings=placed, query=query_of(**given), dry_run=dry_run)
+    plan = ReparsePlan(
+        ref=spider,
+        settings=placed,
+        query=query_of(**given),
+        dry_run=dry_run,
+        default_sink_of="" if settings.sink else found.name,
+    )
     if share:
         return _share(plan, found.name, share, as_json=as_json)
     report = wait_for(reparse(plan, lambda report: None if as_json else _show(report)))

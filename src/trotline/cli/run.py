@@ -118,6 +118,7 @@ def command(
         from trotline.cli.fleet_options import note_what_is_missing
         from trotline.cli.plain_views import choose
         from trotline.commands.run import RunPlan
+        from trotline.config.backend_urls import NO_ARCHIVE
 
         book = pool_book(settings, quiet=quiet)
         pools = book.listed
@@ -131,6 +132,7 @@ def command(
             seeds_file=seeds,
             pools=pools,
             alerts=_alerts(),
+            drops_archive=settings.archive == NO_ARCHIVE,
         )
         with ExitStack() as stack:
             if web:

@@ -27,7 +27,7 @@ from trotline.cli.options import examples, frontier_option, json_option, setting
 from trotline.cli.outage_remedy import remedy
 from trotline.cli.pool_view import trouble_lines, use_line
 from trotline.cli.resume_hint import go_on
-from trotline.cli.suggested_commands import same
+from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.summary import alike
 from trotline.commands.job_states import rejected, state
 from trotline.commands.open_pools import pool_watch
@@ -216,7 +216,7 @@ def portrait(look: Look) -> list[str]:
     if look.archive is not None:
         lines.append(f"archive: {safe(look.archive.sentence, _LINE)}")
     if look.merge is not None:
-        lines += merge_lines(look.merge, look.target.name)
+        lines += merge_lines(look.merge, look.target.job.spider)
     if happened := {
         name: number
         for name, number in p.tallies.items()
@@ -243,10 +243,12 @@ def portrait(look: Look) -> list[str]:
 
 def merge_lines(merge: MergeNote, spider: str) -> list[str]:
     lines = [f"merged: {safe(merge.sentence, _LINE)}"]
+    # By the rule of its file, as the coordinator did.
+    again = same("merge", file_of(spider))
     if merge.error:
-        lines.append(f"try it: trotline merge {spider}")
+        lines.append(f"try it: {again}")
     elif merge.totals.review:
-        lines.append(f"decide: trotline merge {spider} --review")
+        lines.append(f"decide: {again} --review")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,15 @@ def same(name: str, *words: str, command: str | None = None, job: Job | None = N
     if job is not None and not any(word.startswith("--allow") for word in options):
         options += job.rules.allowed
     return shlex.join(["trotline", name, *words, *options])
+
+
+def as_typed(*options: str) -> list[str]:
+    """Those of the command at work that were given, for one more command of the same name."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    flags = _flags(context.command)
+    return [word for name in options for word in _words(flags[name], context.params.get(name), redaction.text)]
 
 
 def file_in(command: str) -> str:
@@ -61,18 +70,24 @@ def _given(command: str | None) -> Mapping[str, Any]:
 
 def _carried(name: str, given: Mapping[str, Any]) -> Iterator[list[str]]:
     found = trotline.get_command(click.Context(trotline), name)
-    flags = {param.name: param.opts[0] for param in found.params} if found is not None else {}
+    flags = _flags(found) if found is not None else {}
     if "out" not in flags and given.get("out"):
         given = {**given, "sink": given["out"], "out": None}
     for option in CARRIED:
-        value = given.get(option)
-        if option not in flags or not value:
-            continue
-        if value is True:
-            yield [flags[option]]
-            continue
-        for each in value if isinstance(value, tuple) else (value,):
-            yield [
-                flags[option],
-                repeatable(each) if option in ("frontier", "inbox", "sink", "archive") else redaction.text(str(each)),
-            ]
+        if option in flags:
+            is_place = option in ("frontier", "inbox", "sink", "archive")
+            yield _words(flags[option], given.get(option), repeatable if is_place else redaction.text)
+
+
+def _flags(command: click.Command) -> dict[str, str]:
+    return {param.name: param.opts[0] for param in command.params if param.name}
+
+
+def _words(flag: str, value: Any, shown: Callable[[str], str]) -> list[str]:
+    """Empty if the option was not given."""
+    if value is None or value is False or value in ("", ()):
+        return []
+    if value is True:
+        return [flag]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (flag, shown(str(each)))]

@@ -37,6 +37,7 @@ from trotline.cli.pool_view import ProxyName, names_in, str_of_member
 from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
 from trotline.config import logs
+from trotline.config.backend_urls import NO_ARCHIVE
 from trotline.config.settings import Settings
 from trotline.coordinator.job_eta import GONE
 from trotline.errors import SettingsError
@@ -123,7 +124,12 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         printer = _Printer(spider, found, settings, names_in(book), quiet=quiet, json=as_json)
         own = settings.of(found.name)
         plan = WorkPlan(
-            ref=spider, settings=own, until_finished=until_finished, known_pools=book.listed, upgrade=upgrade
+            ref=spider,
+            settings=own,
+            until_finished=until_finished,
+            known_pools=book.listed,
+            upgrade=upgrade,
+            drops_archive=settings.archive == NO_ARCHIVE,
         )
         try:
             output = WorkOutput(

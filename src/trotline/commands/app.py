@@ -16,7 +16,7 @@ from trotline.commands.app_arguments import check_places, check_work
 from trotline.commands.budget import give_budget
 from trotline.commands.check_routes import check_routes
 from trotline.commands.record_stream import RecordStream
-from trotline.commands.seed import seed
+from trotline.commands.seed import Seeds, seed
 from trotline.config import backends, components
 from trotline.config.backend_urls import frontier_url, sink_url
 from trotline.config.custom_sink import as_sink
@@ -129,14 +129,15 @@ class App:
             if job is not None and job.ended_at is not None:
                 await self._conclude(job)
                 job = None
+            seeds = Seeds(spider, components.open_gate(spider, self._pools))
             if job is None:
+                await seeds.check()
                 job = await jobs.start(spider.name, spider.rules)
         finally:
             await jobs.close()
         opened = await self._open(job)
         now = (await opened.console.progress()).now
-        gate = components.open_gate(spider, self._pools)
-        await seed(spider, opened.frontier, gate, now, extra=None)
+        await seed(seeds, opened.frontier, now)
         await opened.frontier.seal()
         if spider.max_pages is not None:
             await give_budget(opened.console, spider, None, None)
@@ -201,9 +202,11 @@ class App:
         try:
             keeper = await self._open_pools()
             others = OtherJobs(self._frontier_url, job, keeper.known if keeper is not None else ())
+            opened = await self._open(job)
             tools = WorkerParts(
                 job=job.id,
-                frontier=(await self._open(job)).frontier,
+                frontier=opened.frontier,
+                console=opened.console,
                 fetcher=fetcher,
                 sink=sink,
                 gate=components.open_gate(spider, keeper.known if keeper is not None else ()),

@@ -16,7 +16,7 @@ from trotline.commands.archive import keep_to_retention
 from trotline.commands.background_merge import merged_after
 from trotline.commands.merge import MergePlan
 from trotline.commands.put_with_retries import LoopClock, open_feed
-from trotline.commands.seed import Seeded, seed
+from trotline.commands.seed import Seeded, Seeds, seed
 from trotline.commands.serve_metrics import Metrics, metrics_at
 from trotline.config import backends, components
 from trotline.config.backend_urls import public
@@ -96,7 +96,7 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
                 hint="Name each spider once: jobs and files are known by its name.",
             )
         frontier, sink = settings.frontier_of(spider.name), settings.sink_of(spider.name)
-        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive)
+        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink, archive=settings.archive_place)
     return tuple(posts.values())
 
 
@@ -192,12 +192,9 @@ class SpiderHooks:
             plan.inbox, spider, opened, post.frontier, plan.pools, say=say, high_water=plan.high_water
         ) as reading:
             seeded = await seed(
-                spider,
+                Seeds(spider, components.open_gate(spider, plan.pools), needed=not plan.inbox),
                 open_feed(opened, post.frontier, plan.high_water, say, is_leader=is_leader),
-                components.open_gate(spider, plan.pools),
                 (await opened.console.progress()).now,
-                extra=None,
-                needed=not plan.inbox,
                 on_batch=_now_and_then(say),
             )
             say(_so_far(seeded))

@@ -1,6 +1,7 @@
 """Files and standard input, read in pieces without blocking the event loop."""
 
 import asyncio
+import errno
 import os
 import stat
 import sys
@@ -41,6 +42,20 @@ async def lines_of(source: AsyncIterator[bytes], longest: int) -> AsyncIterator[
         yield number + 1, None if too_long else begun
 
 
+def check_readable(source: str) -> None:
+    """SettingsError if there is no such file, or it is not ours to read. It is not opened: a pipe can be only once."""
+    if source == "-":
+        return
+    try:
+        is_folder = stat.S_ISDIR(Path(source).stat().st_mode)
+    except OSError as error:
+        raise _unreadable(source, str(error.strerror)) from error
+    if is_folder:
+        raise SettingsError(f"{source} is a folder", hint="Give a file with one URL or JSON object per line.")
+    if not os.access(source, os.R_OK):
+        raise _unreadable(source, os.strerror(errno.EACCES))
+
+
 def task_of(route: "Route", number: int, line: bytes | None, priority: int | None = None) -> "Task | None":
     """The task in a line of a list; None if it is blank or a remark. ValueError says why there is none."""
     if line is None:
@@ -76,14 +91,15 @@ async def pieces(source: str) -> AsyncIterator[bytes]:
 
 
 def _opened(source: str) -> int:
+    check_readable(source)
     try:
-        if Path(source).is_dir():
-            raise SettingsError(f"{source} is a folder", hint="Give a file with one URL or JSON object per line.")
         return os.open(source, os.O_RDONLY)
     except OSError as error:
-        raise SettingsError(
-            f"{source} cannot be read: {error.strerror}", hint='Give a file, or "-" for standard input.'
-        ) from error
+        raise _unreadable(source, str(error.strerror)) from error
+
+
+def _unreadable(source: str, why: str) -> SettingsError:
+    return SettingsError(f"{source} cannot be read: {why}", hint='Give a file, or "-" for standard input.')
 
 
 async def _readable(descriptor: int) -> None:

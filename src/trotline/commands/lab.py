@@ -10,7 +10,7 @@ import msgspec
 from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.advise import AdviceReport, AdvisePlan, made
 from trotline.commands.resolve_job import open_job
-from trotline.commands.seed import seed
+from trotline.commands.seed import Seeds, seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
@@ -118,7 +118,7 @@ class _Lab:
 
     async def _seed(self, opened: OpenJob) -> None:
         gate = components.open_gate(self._spider, self._plan.pools)
-        await seed(self._spider, opened.frontier, gate, (await opened.console.progress()).now, extra=None)
+        await seed(Seeds(self._spider, gate), opened.frontier, (await opened.console.progress()).now)
         await opened.frontier.seal()
 
     async def _phases(self, opened: OpenJob) -> str:

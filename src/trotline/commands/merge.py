@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.commands.merge_checks import BEFORE_ALL, EVERYTHING, check_names
+from trotline.commands.merge_checks import BEFORE_ALL, check_names
 from trotline.commands.merge_step import Step, Stepper
 from trotline.config import backends
 from trotline.errors import MergeRaced, SettingsError
-from trotline.model.merge import AuthorKey, Identity, MergeRule, MergeTotals, ReviewDecision, Source
+from trotline.model.merge import NO_RULE, AuthorKey, Identity, MergeRule, MergeTotals, ReviewDecision, Source
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.ports.merge_store import MergeStore
@@ -87,7 +87,7 @@ async def _copied(store: MergeStore, plan: MergePlan, copy: str) -> None:
     try:
         await sink.open()
         after = BEFORE_ALL
-        while some := await store.changed(EVERYTHING, plan.kinds, after, plan.at_once):
+        while some := await store.changed(NO_RULE, plan.kinds, after, plan.at_once):
             await sink.write([_record(source) for source in some])
             after = some[-1][1:4]
     finally:

@@ -7,7 +7,7 @@ import msgspec
 
 from trotline.config import backends
 from trotline.errors import SettingsError
-from trotline.model.merge import EVERY_FIELD, Identity, Source
+from trotline.model.merge import EVERY_FIELD, NO_RULE, Identity, Source
 from trotline.ports.merge_store import MergeStore
 from trotline.rules import name_suggestions
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan
 
 LOOKED_AT = 1_000
-EVERYTHING = 0
-"""No rule has this fingerprint: under it every record is changed."""
 BEFORE_ALL: Identity = ("", "", "")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -31,7 +29,7 @@ async def check_names(store: MergeStore, plan: "MergePlan") -> None:
 
 async def _check_kinds(store: MergeStore, plan: "MergePlan") -> None:
     for kind in plan.kinds:
-        if await store.changed(EVERYTHING, (kind,), BEFORE_ALL, 1):
+        if await store.changed(NO_RULE, (kind,), BEFORE_ALL, 1):
             continue
         if known := backends.count_kinds(plan.sink) or await _some_kinds(store):
             raise SettingsError(
@@ -41,7 +39,7 @@ async def _check_kinds(store: MergeStore, plan: "MergePlan") -> None:
 
 async def _some_kinds(store: MergeStore) -> list[str]:
     """Of the first records: some sinks have too many rows to count."""
-    some = await store.changed(EVERYTHING, (), BEFORE_ALL, LOOKED_AT)
+    some = await store.changed(NO_RULE, (), BEFORE_ALL, LOOKED_AT)
     return sorted({source.kind for source in some})
 
 
@@ -64,6 +62,6 @@ async def _check_fields(store: MergeStore, plan: "MergePlan") -> None:
 
 async def _pages(store: MergeStore, kinds: tuple[str, ...]) -> AsyncIterator[list[Source]]:
     after = BEFORE_ALL
-    while some := await store.changed(EVERYTHING, kinds, after, LOOKED_AT):
+    while some := await store.changed(NO_RULE, kinds, after, LOOKED_AT):
         yield some
         after = some[-1][1:4]

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from trotline.commands.archive import existing
+from trotline.commands.reparse_sink import refuse_other_sink
 from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError, SinkRejects, TrotlineError
@@ -36,6 +37,8 @@ class ReparsePlan(msgspec.Struct, frozen=True, kw_only=True):
     """With the places of the spider (`Settings.of`)."""
     query: ArchiveQuery
     dry_run: bool = False
+    default_sink_of: str = ""
+    """The spider whose default sink it is; empty: a sink was named."""
 
 
 class ReparseReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +57,7 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
     settings = plan.settings
     async with existing(settings.archive) as archive:
         # Every process opens it for itself.
-        await check_filters(archive, plan.query)
+        await check(plan, archive)
         units = tuple(await archive.units(plan.query))
     with TemporaryDirectory(prefix="trotline-reparse-") as name:
         files = [_new(Path(name) / f"{part}.records") for part in range(settings.processes)]
@@ -74,6 +77,13 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
                 return report
             written, refused = await _write(settings.sink, made, opened)
             return msgspec.structs.replace(report, written=written, refused=refused)
+
+
+async def check(plan: ReparsePlan, archive: Archive) -> None:
+    """Before anything is parsed."""
+    await check_filters(archive, plan.query)
+    if plan.default_sink_of:
+        await refuse_other_sink(plan.default_sink_of, plan.settings, archive, plan.query)
 
 
 async def check_filters(archive: Archive, query: ArchiveQuery) -> None:

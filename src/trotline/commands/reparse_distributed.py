@@ -15,7 +15,7 @@ import msgspec
 from trotline.commands.archive import existing
 from trotline.commands.queue import Queue
 from trotline.commands.queue_task import QueueTask
-from trotline.commands.reparse import ReparsePlan, check_filters, newest, share_of, total, write
+from trotline.commands.reparse import ReparsePlan, check, newest, share_of, total, write
 from trotline.config import backends
 from trotline.errors import LeaseLost, SettingsError
 from trotline.model.archive import ArchiveQuery
@@ -51,7 +51,7 @@ class SharedReport(msgspec.Struct, frozen=True, kw_only=True):
 async def reparse_shared(plan: ReparsePlan, spider: str, name: str) -> SharedReport:
     """Until all units are done, by whomever."""
     async with existing(plan.settings.archive) as archive:
-        await check_filters(archive, plan.query)
+        await check(plan, archive)
         units = await archive.units(plan.query)
     queue = Queue(
         f"reparse-{name}", plan.settings.frontier, pace="1000/s", concurrency=_MANY, hold=HOLD, wait_for_job=False

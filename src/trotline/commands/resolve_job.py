@@ -1,6 +1,6 @@
 """Which job is meant."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -9,6 +9,7 @@ from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.job import Job, State
 from trotline.model.queue_job import is_queue, made_by
+from trotline.ports.jobs import Jobs
 from trotline.spider.spider import Spider
 
 
@@ -20,26 +21,51 @@ class JobFound(NamedTuple):
     """The latest job of this name until now: the same one, if it goes on."""
 
 
+async def _nothing() -> None:
+    """There are no checks."""
+
+
 async def open_job(
-    frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "", allowed: Sequence[str] = ()
+    frontier: str,
+    spider: Spider,
+    version: str,
+    *,
+    fresh: bool,
+    source: str = "",
+    allowed: Sequence[str] = (),
+    check: Callable[[], Awaitable[None]] = _nothing,
 ) -> JobFound:
-    """The unfinished job of this spider, or one whose end was not announced; else a new one.
+    """The unfinished job of this spider, or one whose end was not announced; else a new one. `check` is called before a
+    new one is made, perhaps twice: what it raises leaves nothing behind.
 
     A command that resumes a job by name runs the code that is here now: its version is accepted.
     """
+    if backends.is_missing(frontier):
+        await check()
     jobs = await backends.open_jobs(frontier)
     try:
-        latest = await jobs.latest(spider.name)
-        if latest is not None and not latest.announced:
-            refuse_queue(latest, spider)
-        if fresh or latest is None or latest.announced or await is_cancelled(frontier, latest):
+        latest = await _resumable(jobs, frontier, spider, fresh=fresh)
+        if latest is None:
+            await check()
+            # That took its time: another command may have started one.
+            latest = await _resumable(jobs, frontier, spider, fresh=fresh)
+        if latest is None:
             rules = msgspec.structs.replace(spider.rules, source=source, allowed=tuple(allowed))
-            return JobFound(await jobs.start(spider.name, rules, version), False, latest)
+            before = await jobs.latest(spider.name)
+            return JobFound(await jobs.start(spider.name, rules, version), False, before)
         if not latest.accepts(version):
             latest = await jobs.admit(latest.id, version)
         return JobFound(latest, True, latest)
     finally:
         await jobs.close()
+
+
+async def _resumable(jobs: Jobs, frontier: str, spider: Spider, *, fresh: bool) -> Job | None:
+    latest = await jobs.latest(spider.name)
+    if latest is None or latest.announced:
+        return None
+    refuse_queue(latest, spider)
+    return None if fresh or await is_cancelled(frontier, latest) else latest
 
 
 def refuse_queue(job: Job, spider: Spider) -> None:

@@ -1,6 +1,7 @@
 """One run of one spider on this machine: seed, supervise, show, end."""
 
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,12 +12,13 @@ from trotline.commands import archive, inbox
 from trotline.commands.advice_inputs import ServerExtras
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
+from trotline.commands.job_archive import keep_archiving
 from trotline.commands.observe_job import observed
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.previous_job import tallies_before
 from trotline.commands.resolve_job import open_job
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
-from trotline.commands.seed import seed
+from trotline.commands.seed import Seeds, seed
 from trotline.commands.serve_metrics import Metrics, RunGauges, metrics_at
 from trotline.commands.sink_row_counts import ask, refuse_lost_rows, refuse_missing_file
 from trotline.commands.startup_warnings import about_code, about_lost, about_others, about_seeds, bad_lines, source_of
@@ -51,6 +53,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     seeds_file: str | None = None
     pools: KnownPools | None = None
     """The pools that exist; None: not checked."""
+    drops_archive: bool = False
+    """Pages are not archived, also if those before were."""
     alerts: "AlertPlan | None" = None
     """None: there are no receivers."""
 
@@ -86,6 +90,8 @@ async def _run_job(
 ) -> tuple[Ending, Report]:
     settings = plan.settings
     version = code_version(plan.ref)
+    gate = components.open_gate(spider, plan.pools)
+    seeds = Seeds(spider, gate, plan.seeds_file, needed=not settings.inbox)
     found = await open_job(
         settings.frontier,
         spider,
@@ -93,22 +99,26 @@ async def _run_job(
         fresh=plan.fresh,
         source=source_of(plan.ref),
         allowed=settings.allow_options,
+        check=seeds.check,
     )
     job, resumed, _ = found
-    opened = await backends.open_frontier(settings.frontier, job)
-    await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
-    await components.check_validators(
-        settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
-    )
-    sink = backends.open_sink(settings.sink, job.id, job.started_at)
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        opened = await backends.open_frontier(settings.frontier, job)
+        stack.push_async_callback(opened.close)
+        await keep_archiving(opened, settings, dropped=plan.drops_archive)
+        await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
+        await components.check_validators(
+            settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
+        )
+        sink = backends.open_sink(settings.sink, job.id, job.started_at)
+        stack.push_async_callback(sink.close)
         await refuse_missing_file(settings.sink, opened)
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
         async with pool_watch(settings.frontier) as pools:
             before = tallies_before(settings.frontier, job)
             reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools, tallies_before=before)
-            run_ = _Run(plan, spider, reporter, opened, launched, metrics)
+            run_ = _Run(plan, spider, seeds, reporter, opened, launched, metrics)
             run_.watch_alerts(pools)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
@@ -121,9 +131,6 @@ async def _run_job(
             if reporter.stale is None:
                 report = msgspec.structs.replace(report, stored=await ask(sink, rows=True))
             return ending, report
-    finally:
-        await sink.close()
-        await opened.close()
 
 
 class _Run:
@@ -133,6 +140,7 @@ class _Run:
         self,
         plan: RunPlan,
         spider: Spider,
+        seeds: Seeds,
         reporter: Reporter,
         opened: OpenJob,
         launched: Sequence[WaitingChild],
@@ -141,6 +149,7 @@ class _Run:
         self._plan = plan
         self._metrics = metrics
         self._spider = spider
+        self._seeds = seeds
         self._opened = opened
         self._interrupted = False
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
@@ -208,14 +217,11 @@ class _Run:
 
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()
-        gate = components.open_gate(self._spider, self._plan.pools)
         plan, opened = self._plan, self._opened
         url, place = plan.settings.inbox, plan.settings.frontier
         async with inbox.reading(url, self._spider, opened, place, plan.pools) as reading:
             try:
-                seeded = await seed(
-                    self._spider, opened.frontier, gate, progress.now, extra=plan.seeds_file, needed=not url
-                )
+                seeded = await seed(self._seeds, opened.frontier, progress.now)
                 self.note(about_seeds(seeded))
                 self._reporter.bad_seeds = bad_lines(seeded)
                 self._reporter.refused_seeds = seeded.refused.total()

@@ -4,12 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Protocol
 
 import msgspec
 
-from trotline.commands.input_lines import read_lines, task_of
+from trotline.commands.input_lines import check_readable, read_lines, task_of
 from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
 from trotline.frontier.gate_result import GateResult
@@ -42,29 +42,71 @@ class Puts(Protocol):
     async def put(self, tasks: Sequence[Task]) -> list[Admission]: ...
 
 
+class Seeds:
+    """The seeds of a spider, and of a file (`extra`). Each is read once, the first of them before there is a job."""
+
+    def __init__(self, spider: Spider, gate: Gate, extra: str | None = None, *, needed: bool = True) -> None:
+        """`needed`: without a seed there is nothing to do."""
+        self.gate = gate
+        self.seeded = Seeded()
+        self._spider = spider
+        self._extra = extra
+        self._needed = needed
+        self._unread = _tasks(spider, extra, self.seeded)
+        self._checked: list[Task] | None = None
+
+    async def check(self) -> None:
+        """SettingsError if the file cannot be read, SpiderRefused if there is nothing to do: before a job is made for
+        it. Reads as far as the first seed that can be visited, or as one batch."""
+        if self._checked is not None:
+            return
+        if self._extra is not None:
+            check_readable(self._extra)
+        self._checked = []
+        if not self._needed:
+            return
+        refused = Seeded()
+        async for task in self._unread:
+            self._checked.append(_of_route(self._spider, task))
+            result = _gate_result(self.gate, [task], 0.0)
+            if result.tasks or len(self._checked) == BATCH:
+                return
+            _note_refusals(result, refused)
+        refused.bad, refused.bad_lines = self.seeded.bad, self.seeded.bad_lines
+        raise _nothing_to_do(self._spider, refused)
+
+    async def drafts(self) -> AsyncIterator[Task]:
+        await self.check()
+        checked, self._checked = self._checked or [], []
+        for task in checked:
+            yield task
+        async for task in self._unread:
+            yield _of_route(self._spider, task)
+
+    def refuse_none(self) -> None:
+        if self._needed and not self.seeded.new and not self.seeded.duplicate:
+            raise _nothing_to_do(self._spider, self.seeded)
+
+
+def _of_route(spider: Spider, task: Task) -> Task:
+    if task.route in spider.routes or task.route == SITEMAP:
+        return task
+    raise SpiderRefused(
+        f"the seed {redaction.url(task.url)} is for a route {task.route!r} that spider {spider.name!r} has not",
+        hint=f"Its routes (job_type in JSON) are: {', '.join(spider.routes)}.",
+    )
+
+
 async def seed(
-    spider: Spider,
-    frontier: Puts,
-    gate: Gate,
-    now: float,
-    *,
-    extra: str | None,
-    needed: bool = True,
-    on_batch: Callable[[Seeded], None] = lambda _: None,
+    seeds: Seeds, frontier: Puts, now: float, *, on_batch: Callable[[Seeded], None] = lambda _: None
 ) -> Seeded:
-    """Put every seed; `on_batch` gets the counts after each batch. `needed`: without a seed there is nothing to do.
+    """Put every seed; `on_batch` gets the counts after each batch.
 
     A crash in the middle is harmless: the next run puts them again, and duplicates are ignored.
     """
-    seeded = Seeded()
+    seeded, gate = seeds.seeded, seeds.gate
     batch: list[Task] = []
-    async for task in _tasks(spider, extra, seeded):
-        if task.route not in spider.routes and task.route != SITEMAP:
-            known = ", ".join(spider.routes)
-            raise SpiderRefused(
-                f"the seed {redaction.url(task.url)} is for a route {task.route!r} that spider {spider.name!r} has not",
-                hint=f"Its routes (job_type in JSON) are: {known}.",
-            )
+    async for task in seeds.drafts():
         batch.append(task)
         if len(batch) == BATCH:
             await _put(frontier, gate, batch, now, seeded)
@@ -72,8 +114,7 @@ async def seed(
             batch = []
     await _put(frontier, gate, batch, now, seeded)
     on_batch(seeded)
-    if needed and not seeded.new and not seeded.duplicate:
-        raise _nothing_to_do(spider, seeded)
+    seeds.refuse_none()
     return seeded
 
 
@@ -88,6 +129,10 @@ async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seede
             seeded.refused["the job is draining"] += 1
         else:
             seeded.duplicate += 1
+    _note_refusals(result, seeded)
+
+
+def _note_refusals(result: GateResult, seeded: Seeded) -> None:
     seeded.refused.update(result.refused)
     for why, url in result.examples.items():
         seeded.examples.setdefault(why, redaction.url(url))
@@ -123,8 +168,10 @@ async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
     need the event loop."""
     loop = asyncio.get_running_loop()
     pool = ThreadPoolExecutor(1, thread_name_prefix="trotline-seeds")
+    # The first one alone: commands wait for it.
+    sizes = chain([1], repeat(BATCH))
     try:
-        while some := await loop.run_in_executor(pool, lambda: list(islice(starts, BATCH))):
+        while some := await loop.run_in_executor(pool, lambda: list(islice(starts, next(sizes)))):
             for start in some:
                 yield start
     finally:

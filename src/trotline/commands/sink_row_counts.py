@@ -8,6 +8,8 @@ from trotline.model.row_counts import Stored
 from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
 
+_REMEDY = "Name the sink of before (--sink), or put its rows back; or visit all pages again, with --fresh."
+
 
 async def ask(sink: Sink, *, rows: bool) -> Stored | None:
     """None: this sink cannot count, or is unreachable; views go on without the count."""
@@ -23,30 +25,37 @@ async def refuse_missing_file(url: str, opened: OpenJob) -> None:
     if not backends.has_rows(url) or not backends.is_missing(url):
         return
     if records := (await opened.console.progress()).tallies.get("records", 0):
-        raise _gone(url, opened, records, 0)
+        raise SinkGone(_lost(url, opened, records, 0), hint=_REMEDY)
 
 
 async def refuse_lost_rows(sink: Sink, url: str, opened: OpenJob) -> None:
-    """SinkGone if the job has settled more records than its sink has counted: some went to another sink, or they are
-    gone. To go on would end as "finished" without them. A sink counts before the job does."""
+    """SinkGone if the job has settled more records than its sink has counted: to go on would end as "finished" without
+    them."""
+    if lost := await lost_rows(sink, url, opened):
+        raise SinkGone(lost, hint=_REMEDY)
+
+
+async def lost_rows(sink: Sink, url: str, opened: OpenJob) -> str:
+    """A sentence if the job has settled more records than this sink has counted: some went to another sink, or they are
+    gone. A sink counts before the job does. Empty if it has all of them, or cannot say."""
     records = (await opened.console.progress()).tallies.get("records", 0)
     if not records:
-        return
+        return ""
     stored = await ask(sink, rows=True)
     if stored is None or stored.rows is None:
-        return
+        return ""
     written = stored.new + stored.changed + stored.again
     if any(stored.rows.values()) and written >= records:
-        return
-    raise _gone(url, opened, records, written if any(stored.rows.values()) else 0)
+        return ""
+    return _lost(url, opened, records, written if any(stored.rows.values()) else 0)
 
 
-def _gone(url: str, opened: OpenJob, records: int, written: int) -> SinkGone:
+def _lost(url: str, opened: OpenJob, records: int, written: int) -> str:
     missing = f"{written:,} of them are" if written else "none of them is"
-    return SinkGone(
-        f"{opened.job.id} has stored {records:,} records, and {missing} in {shown(url)}:"
-        " it is another sink than before, or its rows were deleted",
-        hint="Name the sink of before (--sink), or put its rows back; or visit all pages again, with --fresh.",
+    stored = "1 record" if records == 1 else f"{records:,} records"
+    return (
+        f"{opened.job.id} has stored {stored}, and {missing} in {shown(url)}:"
+        " it is another sink than before, or its rows were deleted"
     )
 
 

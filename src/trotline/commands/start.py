@@ -16,7 +16,7 @@ from trotline.commands.previous_job import tallies_before
 from trotline.commands.put_with_retries import HIGH_WATER, open_feed
 from trotline.commands.resolve_job import JobFound, open_job
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
-from trotline.commands.seed import Seeded, seed
+from trotline.commands.seed import Seeded, Seeds, seed
 from trotline.commands.sink_row_counts import count_rows
 from trotline.commands.startup_warnings import about_code, about_seeds, bad_lines, source_of
 from trotline.config import backends, components
@@ -69,6 +69,7 @@ class MadeJob(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Of the spider's code here."""
     opened: OpenJob
+    seeds: Seeds
     retired: tuple[str, ...] = ()
 
 
@@ -80,7 +81,11 @@ async def make_job(plan: StartPlan, spider: Spider) -> MadeJob:
             hint=f"Name a place that workers share: --frontier {backends.shared_frontiers()}",
         )
     version = code_version(plan.ref)
-    found = await open_job(plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    gate = components.open_gate(spider, plan.pools)
+    seeds = Seeds(spider, gate, plan.seeds_file, needed=not plan.settings.inbox)
+    found = await open_job(
+        plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref), check=seeds.check
+    )
     retired = await retire_old(plan.settings.frontier)
     opened = await backends.open_frontier(plan.settings.frontier, found.job)
     try:
@@ -88,23 +93,17 @@ async def make_job(plan: StartPlan, spider: Spider) -> MadeJob:
     except BaseException:
         await opened.close()
         raise
-    return MadeJob(found=found, version=version, opened=opened, retired=tuple(retired))
+    return MadeJob(found=found, version=version, opened=opened, seeds=seeds, retired=tuple(retired))
 
 
-async def seed_job(plan: StartPlan, spider: Spider, opened: OpenJob, say: Callable[[str], None]) -> Seeded:
+async def seed_job(plan: StartPlan, spider: Spider, made: MadeJob, say: Callable[[str], None]) -> Seeded:
     """Put every seed and seal the job. `say` gets the reason while it waits, and "" when it goes on."""
+    opened = made.opened
     progress = await opened.console.progress()
     await opened.console.set_high_water(plan.high_water)
     place, url = plan.settings.frontier, "" if plan.detach else plan.settings.inbox
     async with inbox.reading(url, spider, opened, place, plan.pools, say=say, high_water=plan.high_water) as reading:
-        seeded = await seed(
-            spider,
-            open_feed(opened, place, plan.high_water, say),
-            components.open_gate(spider, plan.pools),
-            progress.now,
-            extra=plan.seeds_file,
-            needed=not plan.settings.inbox,
-        )
+        seeded = await seed(made.seeds, open_feed(opened, place, plan.high_water, say), progress.now)
         await reading.until_idle()
     if url or not plan.settings.inbox:
         # Else the job stays open: its workers read the inbox.
@@ -118,20 +117,20 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
     made = await make_job(plan, spider)
     try:
         notes = about_code(made.found, plan.ref, made.version)
-        started = await _Start(plan, spider, made.opened, made.found.resumed, notes).until_end(show)
+        started = await _Start(plan, spider, made, notes).until_end(show)
         return msgspec.structs.replace(started, retired=made.retired)
     finally:
         await made.opened.close()
 
 
 class _Start:
-    def __init__(self, plan: StartPlan, spider: Spider, opened: OpenJob, resumed: bool, notes: list[str]) -> None:
+    def __init__(self, plan: StartPlan, spider: Spider, made: MadeJob, notes: list[str]) -> None:
         self._plan = plan
         self._spider = spider
-        self._opened = opened
-        self._reporter = Reporter(
-            opened, resumed=resumed, whole=True, tallies_before=tallies_before(plan.settings.frontier, opened.job)
-        )
+        self._made = made
+        self._opened = made.opened
+        before = tallies_before(plan.settings.frontier, made.opened.job)
+        self._reporter = Reporter(made.opened, resumed=made.found.resumed, whole=True, tallies_before=before)
         self._reporter.notes += notes
         self._feeding = ""
         self._last: Report | None = None
@@ -230,7 +229,7 @@ class _Start:
         def say(text: str) -> None:
             self._feeding = text
 
-        seeded = await seed_job(self._plan, self._spider, self._opened, say)
+        seeded = await seed_job(self._plan, self._spider, self._made, say)
         self._reporter.notes += about_seeds(seeded)
         self._reporter.bad_seeds = bad_lines(seeded)
         self._seeded = True

@@ -1,11 +1,14 @@
 """Notes of a run: other workers, changed code, unusable seeds, and pages that are gone from the archive."""
 
+from collections.abc import Sequence
 from pathlib import PurePath
+from socket import gethostname
 
+from trotline.adapters import host_process
 from trotline.commands.resolve_job import JobFound
 from trotline.commands.seed import Seeded
 from trotline.config.spider_loader import parse_ref
-from trotline.model.job import WorkerView
+from trotline.model.job import WorkerInfo, WorkerView
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import redaction
@@ -52,11 +55,28 @@ def about_lost(pages: int, archive: str) -> list[str]:
 
 
 async def about_others(opened: OpenJob) -> list[str]:
+    """Other runs, and those that were killed on this machine so short ago that their workers are not given up yet."""
     alive = [worker for worker in await opened.console.workers() if worker.silent_for < DEAD_AFTER]
-    if not alive:
-        return []
-    places = ", ".join(sorted({_place(worker) for worker in alive})[:_MOST])
-    return [f"another run works on {opened.job.id} ({places}): both share its pages and its pace"]
+    killed = [worker for worker in alive if _is_not_here(worker.about)]
+    found = []
+    if others := [worker for worker in alive if worker not in killed]:
+        found.append(f"another run works on {opened.job.id} ({_places(others)}): both share its pages and its pace")
+    if killed:
+        found.append(
+            f"a run of {opened.job.id} has ended without saying so ({_places(killed)}): the pages that it held are"
+            f" finished, or visited again within {DEAD_AFTER:g} s"
+        )
+    return found
+
+
+def _is_not_here(about: WorkerInfo) -> bool:
+    """Did it run on this machine, and is there no such process now? Nothing is taken from it for that: it may be one of
+    a container that is named like this machine."""
+    return about.host == gethostname() and not host_process.exists(about.process)
+
+
+def _places(workers: Sequence[WorkerView]) -> str:
+    return ", ".join(sorted({_place(worker) for worker in workers})[:_MOST])
 
 
 def _place(worker: WorkerView) -> str:

@@ -11,6 +11,7 @@ from trotline.commands import archive, inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.delete_old_jobs import retire_old
+from trotline.commands.job_archive import keep_archiving
 from trotline.commands.join_job import Found, Search
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.run_report import Ending, Report, Reporter, ending_of
@@ -203,6 +204,7 @@ class _Member:
         assert opened is not None  # noqa: S101 - asked by the caller
         self._left = opened.job
         try:
+            await self._patiently(lambda: keep_archiving(opened, settings, dropped=self._plan.drops_archive))
             rows = not backends.is_missing(settings.sink)
             await components.check_validators(settings.frontier, opened.job, settings.sink, self._spider, rows=rows)
             sink = backends.open_sink(settings.sink, opened.job.id, opened.job.started_at)

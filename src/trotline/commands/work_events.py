@@ -22,6 +22,8 @@ class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The pools that exist, for tasks of the inbox; None: not known here."""
     upgrade: bool = False
     """Let our version of the spider's code into jobs that were started with another."""
+    drops_archive: bool = False
+    """Pages are not archived, also if those before were."""
 
 
 class What(StrEnum):

@@ -43,9 +43,15 @@ def inbox_url(text: Any) -> str:
     return backend.inbox.parse(text)
 
 
+NO_ARCHIVE = "none"
+"""In place of an archive's URL: none, whatever a setting or the job says."""
+
+
 def archive_url(text: Any) -> str:
-    """Where raw responses go."""
+    """Where raw responses go, or NO_ARCHIVE."""
     scheme, _ = split(text)
+    if text.strip().lower() == NO_ARCHIVE:
+        return NO_ARCHIVE
     backend = backends.find(text) if scheme else None
     if backend is None or backend.archive is None:
         raise ValueError(f"{redaction.place(text)!r} is not an archive; write {backends.archive_forms()}")

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from trotline.config.backend_urls import has_password
+from trotline.config.backend_urls import NO_ARCHIVE, has_password
 from trotline.config.setting_types import TYPES
 from trotline.errors import SettingsError
 from trotline.model.proxy import Proxy, ProxyMode
@@ -40,7 +40,7 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     sink: str = ""
     """Where records go; empty: `sqlite:SPIDER.db`."""
     archive: str = ""
-    """Where raw responses go; empty: they are not kept."""
+    """Where raw responses go; empty: they are not kept. NO_ARCHIVE: that is meant, also where a job has kept them."""
     cache: bool = False
     """Answer from the archive what is in it."""
     inbox: str = ""
@@ -78,6 +78,11 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
         return None if self.proxy is None else msgspec.structs.replace(self.proxy, mode=self.proxy_mode)
 
     @property
+    def archive_place(self) -> str:
+        """Empty: there is none."""
+        return "" if self.archive == NO_ARCHIVE else self.archive
+
+    @property
     def allow_options(self) -> tuple[str, ...]:
         """As they are typed."""
         if self.allow_private:
@@ -98,7 +103,7 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def archive_of(self, spider: str) -> str:
         """The cache of development needs no name."""
-        return self.archive or (f"file:.trotline/{file_name(spider)}.cache" if self.cache else "")
+        return self.archive_place or (f"file:.trotline/{file_name(spider)}.cache" if self.cache else "")
 
 
 NAMES = Settings.__struct_fields__

@@ -258,6 +258,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     silent_for: Seconds
+    """At least DEAD_AFTER, if its process is known to have ended."""
     leased: int
     done: int = 0
     """Leases that it settled as done; `failed`: as retried or buried. A redirect or a 429 is neither."""

@@ -19,6 +19,10 @@ RULES = 3
 """The version of the code that makes things: rules/merge_*.py. Raise it when its results change, and all things are
 merged again: keys in a store, made in another way, would meet none of today's, and links would keep their scores.
 tests/unit/rules/test_merge_version.py notices other keys and scores."""
+TOUCHED = 0
+"""In place of a rule's fingerprint: a decision concerns the record, and it is to be merged again."""
+NO_RULE = -1
+"""Neither a rule nor a record has this fingerprint: under it every record is to be merged."""
 TEXT_FIELDS = ("title", "name", "product_name", "product", "headline", "label")
 """The field that names a thing: the first of them that a record has."""
 
@@ -54,7 +58,8 @@ class MergeRule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> int:
         """Things that were merged under another rule are merged again."""
-        return signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"), RULES)) or 1
+        found = signed(xxhash.xxh3_64_intdigest(msgspec.json.encode(self, order="sorted"), RULES))
+        return 1 if found in (TOUCHED, NO_RULE) else found
 
 
 class Source(NamedTuple):

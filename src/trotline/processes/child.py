@@ -156,6 +156,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     tools = WorkerParts(
         job=config.job.id,
         frontier=opened.frontier,
+        console=opened.console,
         fetcher=fetcher,
         sink=sink,
         gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),

@@ -52,7 +52,7 @@ class WorkerHandle(msgspec.Struct, frozen=True):
     name: str
     """Of the worker process; "try" in `trotline try`."""
     ended: str = ""
-    """For `on_finish`: "finished", "stopped" or "failed"."""
+    """For `on_finish`: "finished"; "stopped" where pages are left (a signal, a limit, `trotline cancel`); "failed"."""
 
 
 class Hook:

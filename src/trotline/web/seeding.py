@@ -36,7 +36,7 @@ class Seeding:
             self.said[job] = text
 
         try:
-            seeded = await seed_job(plan, spider, made.opened, say)
+            seeded = await seed_job(plan, spider, made, say)
             self.said.pop(job, None)
             event(_LOG, logging.INFO, "web.seeded", job=job, new=seeded.new, refused=seeded.refused.total())
         except Exception as error:

@@ -10,6 +10,7 @@ from trotline.frontier.gate import Gate
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.ports.archive import Archive
+from trotline.ports.console import Console
 from trotline.ports.crash_pages import Evidence
 from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
@@ -40,6 +41,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """The job's id, for the ledger."""
     frontier: Frontier
+    console: Console | None = None
+    """Of the same job: says whether it is finished. None: the frontier does, also of one that was cancelled."""
     fetcher: Fetcher
     sink: Sink
     gate: Gate

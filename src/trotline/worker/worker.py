@@ -130,9 +130,18 @@ class Worker:
         ended = "failed"
         try:
             await self._run()
-            ended = "stopped" if self.stopping else "finished"
+            ended = "finished" if await self._has_finished_job() else "stopped"
         finally:
             await hook_calls.on_finish(self._hooks.on_finish, WorkerHandle(self._parts.job, self.name, ended))
+
+    async def _has_finished_job(self) -> bool:
+        """A frontier also ends its workers at a limit, and when the job is cancelled: pages are left then."""
+        if self.stopping or self._parts.console is None:
+            return not self.stopping and await self._finished()
+        try:
+            return (await self._parts.console.progress()).finished_at is not None
+        except FrontierError:
+            return False
 
     async def _run(self) -> None:
         self._start_queue = StartQueue()

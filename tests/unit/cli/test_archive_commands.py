@@ -9,14 +9,22 @@ import pytest
 from trotline.adapters.archive.archive import ObjectArchive
 from trotline.adapters.archive.folder_store import FolderStore
 from trotline.cli.main import call
-from trotline.testing.archive_contract import capture
+from trotline.config.backends import open_frontier, open_jobs, open_sink
+from trotline.model.job import LaneRules
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Done
+from trotline.model.record import Record
+from trotline.model.task import Task
+from trotline.testing.archive_contract import NOON, capture
+from trotline.testing.frontier_contract import client
 
 PAGES = 40
+FRONTIER = "sqlite:.trotline/shop.frontier.db"
 
 
-async def _archive(folder, numbers, writer="w"):
+async def _archive(folder, numbers, writer="w", **more):
     archive = ObjectArchive(FolderStore(folder), writer)
-    await archive.write([capture(number) for number in numbers])
+    await archive.write([capture(number, **more) for number in numbers])
     await archive.close()
 
 
@@ -146,6 +154,55 @@ def test_a_reparse_of_a_job_or_route_without_pages_is_refused_with_those_there_a
     assert "spider 'shop' has no route 'nothing'" in trotline(*words, "--route", "nothing", code=2).err
     assert not (tmp_path / "rows.db").exists()
     assert "pages     40 parsed of 40" in trotline(*words, "--job", "shop-1", "--route", "product").out
+
+
+SHARE = ("--share", "x", "--frontier", "sqlite:queue.db")
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",), SHARE])
+def test_a_reparse_makes_no_default_sink_beside_that_of_the_runs(tmp_path, trotline, words):
+    (tmp_path / "shop.py").write_text(SHOP)
+    said = trotline("reparse", "shop.py", "--processes", "1", *words, code=2).err
+    assert "there is no shop.db, where runs of shop store records unless another sink is named" in said
+    assert "--sink URL. For a new one: --sink shop.db" in said
+    assert not (tmp_path / "shop.db").exists()
+    assert "records   40" in trotline("reparse", "shop.py", "--processes", "1", *words, "--sink", "shop.db").out
+
+
+async def _stored(sink_url):
+    """A job with one record, which it stored there."""
+    jobs = await open_jobs(FRONTIER)
+    job = await jobs.start("shop", LaneRules())
+    await jobs.close()
+    frontier = client(await open_frontier(FRONTIER, job))
+    await frontier.put([Task(url="https://shop.example/", route="product", lane="shop.example", fingerprint=1)])
+    [lease] = await frontier.lease("w", 1, wait=1.0)
+    await frontier.settle("w", [Settlement(lease, Done(), tallies={"records": 1})])
+    await frontier.close()
+    sink = open_sink(sink_url, job.id, job.started_at)
+    await sink.open()
+    await sink.write([Record(kind="product", key="1", data={}, url="https://shop.example/", site="shop", seen_at=NOON)])
+    await sink.close()
+    return job.id
+
+
+@pytest.mark.parametrize("words", [(), ("--job", "shop-2"), ("--share", "x", "--frontier", FRONTIER)])
+def test_a_reparse_of_a_job_whose_records_are_elsewhere_leaves_the_default_sink_alone(tmp_path, trotline, words):
+    (tmp_path / "shop.py").write_text(SHOP)
+    asyncio.run(_stored("sqlite:shop.db"))
+    assert asyncio.run(_stored("sqlite:other.db")) == "shop-2"
+    asyncio.run(_archive(tmp_path / "pages", [100], "second", job="shop-2"))
+    said = trotline("reparse", "shop.py", "--processes", "1", *words, code=2).err
+    assert "shop-2 has stored 1 record, and none of them is in shop.db: it is another sink than before" in said
+    assert "--sink URL. For this one all the same: --sink shop.db" in said
+    trotline("reparse", "shop.py", "--processes", "1", *words, "--sink", "other.db")
+
+
+def test_a_reparse_without_a_page_of_the_newest_job_goes_into_the_default_sink(tmp_path, trotline):
+    (tmp_path / "shop.py").write_text(SHOP)
+    asyncio.run(_stored("sqlite:shop.db"))
+    asyncio.run(_stored("sqlite:few.db"))
+    assert "records   40" in trotline("reparse", "shop.py", "--processes", "1").out
 
 
 @pytest.mark.parametrize("words", [("--headers", "--out", "page.html"), ("--json", "--out", "page.html")])

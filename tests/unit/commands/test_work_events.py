@@ -84,8 +84,9 @@ async def test_a_sink_that_is_away_is_not_called_a_frontier_and_said_once(monkey
     opened = open_job(place, await jobs.start("shop", LaneRules()))
 
     async def fine(*_: object, **__: object) -> None:
-        """Validators are of no interest here."""
+        """Validators and archives are of no interest here."""
 
+    monkeypatch.setattr(commands, "keep_archiving", fine)
     monkeypatch.setattr(commands.components, "check_validators", fine)
     monkeypatch.setattr(commands.backends, "open_sink", lambda *_: NoSink())
     seen = await events(monkeypatch, Looks(opened, opened, opened))

@@ -238,3 +238,10 @@ def test_a_number_without_end_in_a_settings_file_is_named(tmp_path: Path):
     (tmp_path / "trotline.toml").write_text("slots = " + "7" * 5_000)
     with pytest.raises(SettingsError, match=r"trotline.toml cannot be read"):
         read({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_no_archive_is_a_choice_that_overrides_a_setting(tmp_path: Path, cache: bool):
+    found = read({"archive": "None", "cache": cache}, {"TROTLINE_ARCHIVE": "file:pages"}, tmp_path)
+    assert (found.archive, found.archive_place) == ("none", "")
+    assert found.of("shop").archive == ("file:.trotline/shop.cache" if cache else "")

@@ -1,9 +1,14 @@
 """Hooks in a worker: what is sent, stored, counted and buried."""
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from tests.unit.worker.fake_ports import DiaryFrontier, DiarySink, SlowFetcher, lease, one_page_spider, tools
 from trotline import Drop, Spider
+from trotline.errors import FrontierUnreachable
+from trotline.model.job import Progress
 from trotline.model.outcome import Bury, Done
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.finished_visit import FinishedVisit
@@ -109,3 +114,39 @@ def test_start_and_finish_run_once_around_all_pages():
     run_virtual(Worker("w", spider, parts, WorkerPolicy(slots=2)).run())
 
     assert said == [("start", "w", 0), ("finished", 2, 2)]
+
+
+class Jobs:
+    """The console of a job of which pages are left, or none."""
+
+    def __init__(self, finished_at: float | None, error: FrontierUnreachable | None = None) -> None:
+        self._progress = Progress(waiting=0, leased=0, done=2, dead=0, finished_at=finished_at)
+        self._error = error
+
+    async def progress(self) -> Progress:
+        if self._error is not None:
+            raise self._error
+        return self._progress
+
+
+@pytest.mark.parametrize(
+    ("console", "max_pages", "ended"),
+    [
+        (None, None, "finished"),
+        (None, 1, "stopped"),
+        (Jobs(5.0), None, "finished"),
+        # At the limit of the job, or cancelled: its frontier ends the worker in the same way.
+        (Jobs(None), None, "stopped"),
+        (Jobs(None, FrontierUnreachable("away")), None, "stopped"),
+    ],
+)
+def test_a_job_of_which_pages_are_left_is_not_called_finished(console: Any, max_pages: int | None, ended: str):
+    spider = one_page_spider()
+    said = []
+    spider.on_finish(lambda worker: said.append(worker.ended))
+    frontier = DiaryFrontier([], [lease(1), lease(2)])
+    parts = tools(frontier, DiarySink([]), SlowFetcher(0.1, None), spider=spider, console=console)
+
+    run_virtual(Worker("w", spider, parts, WorkerPolicy(slots=1, max_pages=max_pages)).run())
+
+    assert said == [ended]

@@ -41,19 +41,19 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
     leased = dict(
         db.execute(f"SELECT worker, count(*) FROM task WHERE state = {LEASED} AND job = ? GROUP BY worker", (job,))
     )
-    known = db.execute("SELECT id, seen_at, done, failed, about FROM worker WHERE job = ? ORDER BY id", (job,))
+    known = db.execute("SELECT id, seen_at, done, failed, about, process FROM worker WHERE job = ? ORDER BY id", (job,))
     return [
         with_own_counts(
             WorkerView(
                 name=shown_name(name),
-                silent_for=max(0.0, now - seen_at),
+                silent_for=max(DEAD_AFTER if process and _gone(process) else 0.0, now - seen_at),
                 leased=leased.get(name, 0),
                 done=done,
                 failed=failed,
                 about=read_info(about or b""),
             )
         )
-        for name, seen_at, done, failed, about in known
+        for name, seen_at, done, failed, about, process in known
     ]
 
 

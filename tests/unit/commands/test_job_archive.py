@@ -1,0 +1,66 @@
+"""A job whose pages are archived does not lose its archive unnoticed."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from trotline.commands.job_archive import keep_archiving
+from trotline.config.backends import open_frontier, open_jobs
+from trotline.config.settings import Settings
+from trotline.errors import SettingsError
+from trotline.model.job import LaneRules
+from trotline.ports.backend import OpenJob
+from trotline.rules import archive_place_note
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[OpenJob]:
+    jobs = await open_jobs(f"sqlite:{tmp_path}/f.db")
+    job = await jobs.start("shop", LaneRules())
+    await jobs.close()
+    found = await open_frontier(f"sqlite:{tmp_path}/f.db", job)
+    yield found
+    await found.close()
+
+
+async def test_a_command_without_the_archive_of_the_job_is_refused(opened: OpenJob) -> None:
+    await keep_archiving(opened, Settings(), dropped=False)
+    await keep_archiving(opened, Settings(archive="file:my pages?keep=90d"), dropped=False)
+    with pytest.raises(SettingsError) as refused:
+        await keep_archiving(opened, Settings(), dropped=False)
+    assert "pages of shop-1 are archived in file:my pages?keep=90d, and no archive is set now" in refused.value.what
+    assert "--archive 'file:my pages?keep=90d'; or keep no more pages: --archive none" in refused.value.hint
+
+
+async def test_that_an_archive_is_given_up_is_said_each_time(opened: OpenJob) -> None:
+    await keep_archiving(opened, Settings(archive="file:pages"), dropped=False)
+    await keep_archiving(opened, Settings(), dropped=True)
+    with pytest.raises(SettingsError):
+        await keep_archiving(opened, Settings(), dropped=False)
+
+
+async def test_another_archive_takes_the_place_of_the_first(opened: OpenJob) -> None:
+    for place in ("file:pages", "file:pages", "s3://raw/shop?secret=x"):
+        await keep_archiving(opened, Settings(archive=place), dropped=False)
+    with pytest.raises(SettingsError) as refused:
+        await keep_archiving(opened, Settings(), dropped=False)
+    assert "s3://raw/shop" in refused.value.what
+    assert "secret=x" not in str(refused.value)
+
+
+async def test_the_cache_of_development_may_be_left_out(opened: OpenJob) -> None:
+    await keep_archiving(opened, Settings(cache=True).of("shop"), dropped=False)
+    await keep_archiving(opened, Settings(), dropped=False)
+
+
+async def test_what_was_crawled_to_its_end_needs_no_archive_to_be_announced(opened: OpenJob) -> None:
+    await keep_archiving(opened, Settings(archive="file:pages"), dropped=False)
+    await opened.frontier.seal()
+    assert await opened.frontier.finished()
+    await keep_archiving(opened, Settings(), dropped=False)
+
+
+async def test_a_note_that_another_program_damaged_refuses_nothing(opened: OpenJob) -> None:
+    assert await opened.console.write_note(archive_place_note.NOTE, b"\xff{", 0)
+    await keep_archiving(opened, Settings(), dropped=False)
