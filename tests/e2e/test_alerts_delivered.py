@@ -22,6 +22,7 @@ from trotline.model.secret import Secret
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, Timing, WorkStats
 from trotline.rules.alerts import RULES
+from trotline.rules.broker_shelves import unreachable
 from trotline.testing.frontier_contract.bench import SHOP, lease_all, steady
 from trotline.testing.frontier_contract.pool_bench import POOL, give, pool_with, register, take, through
 
@@ -213,6 +214,27 @@ async def _sink(rig: Rig) -> None:
     rig.about["w"] = WorkerInfo(held_back="sink is unreachable: postgresql://u:hunter2@db: refused")
     await rig.after(3 * MINUTE)
     rig.about["w"] = WorkerInfo()
+    await rig.after(2 * MINUTE)
+
+
+@scene("archive")
+async def _archive(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    await rig.client.lease("w", 1)
+    rig.about["w"] = WorkerInfo(held_back="archive is unreachable: s3://pages at http://u:hunter2@s3: refused")
+    await rig.after(3 * MINUTE)
+    rig.about["w"] = WorkerInfo()
+    await rig.after(2 * MINUTE)
+
+
+@scene("broker")
+async def _broker(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    rig.broker = unreachable("amqp://u:hunter2@broker: connection refused")
+    await rig.after(3 * MINUTE)
+    rig.broker = ""
     await rig.after(2 * MINUTE)
 
 

@@ -21,6 +21,8 @@ _RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
     "accounts_down": fleet_alerts.accounts_down,
     "database": fleet_alerts.database,
     "sink": fleet_alerts.sink,
+    "archive": fleet_alerts.archive,
+    "broker": fleet_alerts.broker,
     "frontier": fleet_alerts.frontier,
     "coverage": fleet_alerts.coverage,
     "worker": fleet_alerts.worker,

@@ -34,6 +34,8 @@ RULES: dict[str, str] = {
     "accounts_down": "accounts down",
     "database": "database slow",
     "sink": "sink unreachable",
+    "archive": "archive unavailable",
+    "broker": "broker unreachable",
     "frontier": "frontier unreachable",
     "coverage": "field coverage fell",
     "worker": "worker lost",
@@ -90,6 +92,10 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     database_clear: Seconds = 1.0
     sink_for: Seconds = 20.0
     """Most workers have not reached the sink for this long."""
+    archive_for: Seconds = 20.0
+    """The same for the archive."""
+    broker_for: Seconds = 20.0
+    """The broker of the frontier has not answered for this long."""
     frontier_for: Seconds = 20.0
     """A coordinator has not reached the frontier for this long."""
     coverage: float = 0.1

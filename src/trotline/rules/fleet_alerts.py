@@ -4,11 +4,13 @@ import shlex
 
 from trotline.model.alert import Severity
 from trotline.model.proxy_pool import is_account_pool
-from trotline.model.time import Moment, iso
+from trotline.model.time import Moment, Seconds, iso
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level
 from trotline.rules.pool_names import members, titled
 
 _SINK = "sink is unreachable"
+_ARCHIVE = "archive is unreachable"
+_WAITED_FOR = "nothing is lost, workers wait for it"
 
 
 def proxies(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -54,17 +56,19 @@ def database(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 
 def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
-    if not sample.held_back.startswith(_SINK):
-        return []
-    return [
-        Finding(
-            rule="sink",
-            severity=Severity.CRITICAL,
-            text=f"{sample.held_back}; nothing is lost, workers wait for it",
-            next="trotline doctor",
-            lasting=rules.sink_for,
-        )
-    ]
+    waits = sample.held_back.startswith(_SINK)
+    return [_outage("sink", f"{sample.held_back}; {_WAITED_FOR}", rules.sink_for)] if waits else []
+
+
+def archive(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    waits = sample.held_back.startswith(_ARCHIVE)
+    return [_outage("archive", f"{sample.held_back}; {_WAITED_FOR}", rules.archive_for)] if waits else []
+
+
+def broker(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    """Also while workers visit what they have at hand, and report nothing."""
+    said = sample.progress.broker
+    return [_outage("broker", f"{said}; nothing is lost, tasks in its queues wait", rules.broker_for)] if said else []
 
 
 def frontier(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -109,6 +113,10 @@ def worker(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def _clock_time(moment: Moment) -> str:
     return iso(int(moment))[11:19] + " UTC"
+
+
+def _outage(rule: str, text: str, lasting: Seconds) -> Finding:
+    return Finding(rule=rule, severity=Severity.CRITICAL, text=text, next="trotline doctor", lasting=lasting)
 
 
 def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: bool) -> list[Finding]:

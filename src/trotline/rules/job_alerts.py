@@ -190,8 +190,8 @@ def _cause(sample: JobSample) -> tuple[str, str]:
         return f"no worker is running: start {own_program(sample.job)}", sample.command("watch")
     if not sample.workers:
         return "no worker is running", f"trotline work {sample.job.rules.source or sample.job.spider + '.py'}"
-    if sample.held_back:
-        return f"held back: {sample.held_back}", "trotline doctor"
+    if held_back := sample.held_back or sample.progress.missing or sample.progress.broker:
+        return f"held back: {held_back}", "trotline doctor"
     if sample.pools is not None and sample.pools.troubles:
         first = sample.pools.troubles[0]
         return f"pool {first.pool} has nothing free for {first.host} ({first.trouble})", "trotline proxies list"

@@ -10,6 +10,7 @@ from trotline.model.work_stats import BOUNDS, Timing
 from trotline.rules import commit_times
 from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import AlertRules, DownShare, Finding, JobSample, Level, LostWorker, PoolSample
+from trotline.rules.broker_shelves import unreachable
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
 from trotline.rules.time_series import point_of
@@ -18,7 +19,8 @@ JOB = Job(id="shop-1", spider="shop", started_at=0.0)
 
 
 def found(**more: Any) -> list[Finding]:
-    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0)
+    broker = more.pop("broker", "")
+    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0, broker=broker)
     more.setdefault("commit_p95", 0.1)
     more.setdefault("pools", PoolSample(now=60.0))
     sample = JobSample(job=JOB, progress=now, points=[point_of(now, 1)], workers=1, **more)
@@ -71,6 +73,18 @@ def test_a_sink_that_cannot_be_reached_fires() -> None:
     [sink] = found(held_back="sink is unreachable: no route (3 of 3 workers)")
     assert (sink.rule, sink.severity, sink.lasting) == ("sink", Severity.CRITICAL, 20.0)
     assert found(held_back="frontier is unreachable") == []
+
+
+def test_an_archive_that_cannot_be_reached_fires() -> None:
+    [archive] = found(held_back="archive is unreachable: s3://pages: connection refused (3 of 3 workers)")
+    assert (archive.rule, archive.severity, archive.lasting) == ("archive", Severity.CRITICAL, 20.0)
+    assert archive.text.endswith("connection refused (3 of 3 workers); nothing is lost, workers wait for it")
+
+
+def test_a_broker_that_cannot_be_reached_fires_also_while_workers_have_tasks_at_hand() -> None:
+    [broker] = found(broker=unreachable("amqp://db: connection refused"))
+    assert (broker.rule, broker.severity, broker.lasting) == ("broker", Severity.CRITICAL, 20.0)
+    assert broker.text.startswith("broker is unreachable: amqp://db: connection refused; nothing is lost")
 
 
 def drop(points: float) -> CoverageDrop:

@@ -23,6 +23,8 @@ _PAGES = {
     "accounts_down": ("/accounts", "its accounts"),
     "database": ("/workers", "its workers"),
     "sink": ("/workers", "its workers"),
+    "archive": ("/workers", "its workers"),
+    "broker": ("", "the job"),
     "frontier": ("", "the job"),
     "coverage": ("#coverage", "its field coverage"),
     "worker": ("/workers", "its workers"),
