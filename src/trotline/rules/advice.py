@@ -21,6 +21,7 @@ from trotline.rules.advice_limits import (
     NOTHING,
     OFF,
     REST,
+    STANDING,
     UNKNOWN,
     Limit,
     explaining,
@@ -164,6 +165,18 @@ def _too_few(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Ad
             wanted_workers=measured.workers + (not full),
             more_machines=full,
             limits=(bound,),
+        )
+    waits_for = worker_limit(measured)
+    if waits_for.name in STANDING and measured.waits["sink"] + measured.waits["frontier"] >= BUSY:
+        return Advice(
+            sentence=f"one more worker gives +0 %: {waits_for.text}",
+            limit=waits_for.name,
+            pages_per_second=measured.pages_per_second,
+            admissible_per_second=lanes.admissible,
+            workers=measured.workers,
+            gain=0.0,
+            wanted_workers=measured.workers,
+            limits=(waits_for,),
         )
     return Advice(
         sentence=f"unknown: fewer than {FEW_VISITS} pages in {measured.seconds:.0f} s;"

@@ -166,19 +166,17 @@ class Committer:
     async def _commit(self, batch: list[FinishedVisit]) -> None:
         meter = self._parts.meter
         began = meter.now()
-        if self._archiver is not None:
-            batch = await self._archive(self._archiver, batch)
-        archived_at = meter.now()
-        stored = batch if self._parts.joint is not None else await self._stored(batch)
-        stored_at = meter.now()
+        with meter.step("archive"):
+            if self._archiver is not None:
+                batch = await self._archive(self._archiver, batch)
+        with meter.step("store"):
+            stored = batch if self._parts.joint is not None else await self._stored(batch)
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
-        await self._settle(await self._handed_over(stored))
+        with meter.step("settle"):
+            await self._settle(await self._handed_over(stored))
         ended = meter.now()
-        meter.archive += archived_at - began
-        meter.store += stored_at - archived_at
-        meter.settle += ended - stored_at
         meter.committed(ended - began)
         if self._parts.tracer is not None:
             self._trace(self._parts.tracer, stored, began, ended)
