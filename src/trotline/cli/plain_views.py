@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from trotline.cli.archive_view import archive_facts
 from trotline.cli.eta_view import Outlook
 from trotline.cli.formatting import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.cli.limit_cuts_view import line as cut_line
@@ -204,14 +205,10 @@ def facts(report: "Report") -> dict[str, Any]:
         "pool_troubles": report.troubles,
         "cuts": cuts(progress, report.job.rules.own_limits),
     } | (
-        {"crew": report.crew, "unwritten": report.unwritten, **_inbox(report), **_archive(report)}
+        {"crew": report.crew, "unwritten": report.unwritten, **_inbox(report), **archive_facts(report.archive)}
         if report.whole
         else {}
     )
-
-
-def _archive(report: "Report") -> dict[str, int]:
-    return {"archive_lost": report.archive.lost if report.archive is not None else 0}
 
 
 def _inbox(report: "Report") -> dict[str, Any]:

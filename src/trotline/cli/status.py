@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
+from trotline.cli.archive_view import archive_facts
 from trotline.cli.counter_names import plain
 from trotline.cli.formatting import (
     by_number,
@@ -128,7 +129,7 @@ async def _closely(settings: "Settings", job: str) -> Look:
             reasons=await console.reasons(),
             troubles=troubles,
             merge=await _merge(console),
-            archive=await _archive(console),
+            archive=await _archive(console, look.progress),
             coverage_warnings=await coverage_warnings(look.progress.tallies, before),
         )
 
@@ -138,9 +139,9 @@ async def _merge(console: "Console") -> MergeNote | None:
     return merge_note.decode(note.data) if note is not None else None
 
 
-async def _archive(console: "Console") -> ArchiveNote | None:
+async def _archive(console: "Console", progress: Progress) -> ArchiveNote | None:
     [note] = await console.read_notes([archive_loss_note.NOTE])
-    return archive_loss_note.decode(note)
+    return archive_loss_note.of_job(note, progress)
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -284,7 +285,7 @@ def facts(look: Look) -> dict[str, object]:
         "lanes": look.lanes,
         "reasons": look.reasons,
         "merge": look.merge,
-        "archive_lost": look.archive.lost if look.archive is not None else 0,
+        **archive_facts(look.archive),
         "coverage": [{**msgspec.structs.asdict(each), "share": each.share} for each in coverage(p.tallies)],
         "warnings": [*warnings(p.tallies), *look.coverage_warnings],
     }

@@ -14,6 +14,7 @@ import msgspec
 from trotline.model.alert import Severity
 from trotline.model.job import Job, Progress
 from trotline.model.time import Moment, Seconds
+from trotline.rules.archive_loss_note import ArchiveNote
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble
@@ -35,6 +36,7 @@ RULES: dict[str, str] = {
     "database": "database slow",
     "sink": "sink unreachable",
     "archive": "archive unavailable",
+    "archive_lost": "archived pages lost",
     "broker": "broker unreachable",
     "frontier": "frontier unreachable",
     "coverage": "field coverage fell",
@@ -192,6 +194,9 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     """The names of workers with a recent heartbeat."""
     broken_files: Mapping[str, str] = {}
     """Host -> why its workers cannot use their proxies file."""
+
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive; None: it is not known of any."""
 
     def command(self, verb: str, *words: str) -> str:
         return " ".join(["trotline", verb, self.job.id, *words])

@@ -65,6 +65,12 @@ def archive(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return [_outage("archive", f"{sample.held_back}; {_WAITED_FOR}", rules.archive_for)] if waits else []
 
 
+def archive_lost(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    if sample.archive is None:
+        return []
+    return [Finding(rule="archive_lost", text=sample.archive.sentence, next=sample.command("status"))]
+
+
 def broker(sample: JobSample, rules: AlertRules) -> list[Finding]:
     """Also while workers visit what they have at hand, and report nothing."""
     said = sample.progress.broker

@@ -10,6 +10,7 @@ from trotline.model.work_stats import BOUNDS, Timing
 from trotline.rules import commit_times
 from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import AlertRules, DownShare, Finding, JobSample, Level, LostWorker, PoolSample
+from trotline.rules.archive_loss_note import ArchiveNote
 from trotline.rules.broker_shelves import unreachable
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
@@ -19,8 +20,8 @@ JOB = Job(id="shop-1", spider="shop", started_at=0.0)
 
 
 def found(**more: Any) -> list[Finding]:
-    broker = more.pop("broker", "")
-    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0, broker=broker)
+    own = {name: more.pop(name) for name in ("broker", "finished_at") if name in more}
+    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0, **own)
     more.setdefault("commit_p95", 0.1)
     more.setdefault("pools", PoolSample(now=60.0))
     sample = JobSample(job=JOB, progress=now, points=[point_of(now, 1)], workers=1, **more)
@@ -79,6 +80,15 @@ def test_an_archive_that_cannot_be_reached_fires() -> None:
     [archive] = found(held_back="archive is unreachable: s3://pages: connection refused (3 of 3 workers)")
     assert (archive.rule, archive.severity, archive.lasting) == ("archive", Severity.CRITICAL, 20.0)
     assert archive.text.endswith("connection refused (3 of 3 workers); nothing is lost, workers wait for it")
+
+
+def test_pages_that_are_gone_from_the_archive_fire_and_stay_when_the_job_has_ended() -> None:
+    lost = ArchiveNote(lost=12, place="s3://pages", incomplete=True)
+    [running] = found(archive=lost)
+    assert (running.rule, running.next) == ("archive_lost", "trotline status shop-1")
+    assert running.text.startswith("at least 12 pages of this job were written to s3://pages and are gone")
+    [ended] = found(archive=lost, finished_at=60.0)
+    assert ended.rule == "archive_lost"
 
 
 def test_a_broker_that_cannot_be_reached_fires_also_while_workers_have_tasks_at_hand() -> None:

@@ -24,6 +24,7 @@ _PAGES = {
     "database": ("/workers", "its workers"),
     "sink": ("/workers", "its workers"),
     "archive": ("/workers", "its workers"),
+    "archive_lost": ("", "the job"),
     "broker": ("", "the job"),
     "frontier": ("", "the job"),
     "coverage": ("#coverage", "its field coverage"),
