@@ -57,12 +57,12 @@ def database(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
     waits = sample.held_back.startswith(_SINK)
-    return [_outage("sink", f"{sample.held_back}; {_WAITED_FOR}", rules.sink_for)] if waits else []
+    return [_outage("sink", f"{_why(sample.held_back)}; {_WAITED_FOR}", rules.sink_for)] if waits else []
 
 
 def archive(sample: JobSample, rules: AlertRules) -> list[Finding]:
     waits = sample.held_back.startswith(_ARCHIVE)
-    return [_outage("archive", f"{sample.held_back}; {_WAITED_FOR}", rules.archive_for)] if waits else []
+    return [_outage("archive", f"{_why(sample.held_back)}; {_WAITED_FOR}", rules.archive_for)] if waits else []
 
 
 def archive_lost(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -73,7 +73,7 @@ def archive_lost(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def broker(sample: JobSample, rules: AlertRules) -> list[Finding]:
     """Also while workers visit what they have at hand, and report nothing."""
-    said = sample.progress.broker
+    said = _why(sample.progress.broker)
     return [_outage("broker", f"{said}; nothing is lost, tasks in its queues wait", rules.broker_for)] if said else []
 
 
@@ -119,6 +119,11 @@ def worker(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def _clock_time(moment: Moment) -> str:
     return iso(int(moment))[11:19] + " UTC"
+
+
+def _why(said: str) -> str:
+    """Without "sink is unreachable: ", which the title of the alert says."""
+    return said.partition(": ")[2] or said
 
 
 def _outage(rule: str, text: str, lasting: Seconds) -> Finding:

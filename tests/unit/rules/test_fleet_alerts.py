@@ -94,7 +94,7 @@ def test_pages_that_are_gone_from_the_archive_fire_and_stay_when_the_job_has_end
 def test_a_broker_that_cannot_be_reached_fires_also_while_workers_have_tasks_at_hand() -> None:
     [broker] = found(broker=unreachable("amqp://db: connection refused"))
     assert (broker.rule, broker.severity, broker.lasting) == ("broker", Severity.CRITICAL, 20.0)
-    assert broker.text.startswith("broker is unreachable: amqp://db: connection refused; nothing is lost")
+    assert broker.text.startswith("amqp://db: connection refused; nothing is lost")
 
 
 def drop(points: float) -> CoverageDrop:
