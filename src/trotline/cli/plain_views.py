@@ -11,7 +11,6 @@ from trotline.cli.eta_view import Outlook
 from trotline.cli.formatting import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.cli.limit_cuts_view import line as cut_line
 from trotline.cli.outage_remedy import remedy
-from trotline.cli.pool_view import trouble_line
 from trotline.cli.records_view import record_counts
 from trotline.model.job import State
 from trotline.model.time import Seconds
@@ -20,6 +19,7 @@ from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_names import account_of, members, titled
 from trotline.rules.pool_tallies import uses
+from trotline.rules.pool_trouble_texts import trouble_line
 from trotline.rules.pool_troubles import Trouble
 
 if TYPE_CHECKING:

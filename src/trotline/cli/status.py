@@ -26,7 +26,7 @@ from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.outage_remedy import remedy
-from trotline.cli.pool_view import trouble_lines, use_line
+from trotline.cli.pool_view import use_line
 from trotline.cli.resume_hint import go_on
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
@@ -50,6 +50,7 @@ from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.merge_note import MergeNote
 from trotline.rules.pool_tallies import POOL_FACTS, uses
+from trotline.rules.pool_trouble_texts import trouble_lines
 from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.retry_tallies import RETRY_FACTS
 from trotline.rules.unreadable_jobs import in_a_line

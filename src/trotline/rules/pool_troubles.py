@@ -1,6 +1,6 @@
 """Why tasks of a lane with a proxy pool wait: what operators should know about the pool."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -70,6 +70,13 @@ def trouble_of(
         down=down,
         back_in=down_for if found is Trouble.DOWN else max(ring.first_back, lane.rests_for),
     )
+
+
+def holds_all(lanes: Sequence[LaneView], troubles: Collection[PoolTrouble]) -> bool:
+    """Is the pool of every lane that has tasks to visit in trouble? `lanes`: those that stand out."""
+    troubled = {trouble.lane for trouble in troubles}
+    waiting = {lane.lane for lane in lanes if lane.waiting and lane.state is State.RUNNING}
+    return bool(waiting) and waiting <= troubled and not any(lane.leased for lane in lanes)
 
 
 def _trouble(pool: str, ring: LanePoolView, down: int, served: Collection[str] | None) -> Trouble | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trotline.cli import main as cli
-from trotline.cli.pool_view import down_line, down_names, names_in, trouble_line, use_line
+from trotline.cli.pool_view import down_line, down_names, names_in, use_line
 from trotline.config.backends import open_frontier, open_jobs, open_proxy_pools
 from trotline.config.proxy_pools import load
 from trotline.model.job import LaneRules
@@ -20,6 +20,7 @@ from trotline.model.proxy_pool import DownMember, MemberResult, account_id, lane
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.rules.pool_tallies import PoolUse
+from trotline.rules.pool_trouble_texts import trouble_line
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
 from trotline.testing.frontier_contract import client
 
