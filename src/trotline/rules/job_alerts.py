@@ -165,6 +165,8 @@ def _still(points: Sequence[Point], count: _Count, rules: AlertRules, clear: flo
 def _text(points: Sequence[Point], count: _Count, rules: AlertRules, what: str) -> str:
     first, last = _begin(points, rules.window), points[-1]
     bad, attempts = count(last) - count(first), _attempts(last) - _attempts(first)
+    if attempts <= 0:
+        return f"no attempt ended in the last {minutes(last.at - first.at)}: whether it goes on is not known"
     return f"{bad:,} of {attempts:,} attempts {what} in the last {minutes(last.at - first.at)}"
 
 
