@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.formatting import columns, count, json_line, length, safe
+from trotline.cli.formatting import columns, count, json_line, length, safe, safe_text
 from trotline.cli.job_argument import frontiers
 from trotline.cli.options import examples, json_option, pool_book, proxies_option, settings_of, wait_for
 from trotline.config.backend_urls import public
@@ -16,6 +16,7 @@ from trotline.rules.pool_names import account_of
 if TYPE_CHECKING:
     from trotline.commands.proxies_list import MemberNames, PoolState
     from trotline.config.proxy_pools import PoolBook
+    from trotline.config.settings import Settings
     from trotline.model.proxy_pool import MemberView
 
 _NAMED = 5
@@ -64,7 +65,7 @@ def show(
         raise click.UsageError("--release needs --lane, and --member needs --release")
     pool, lane = place_of(pool, lane)
     settings = settings_of(frontier=frontier, proxies=proxies)
-    book = pool_book(settings, quiet=as_json)
+    book, unreadable = _book(settings, quiet=as_json)
     names = MemberNames(book)
     places = frontiers(settings)
     if not places:
@@ -72,6 +73,10 @@ def show(
             "there is no frontier here yet", hint="Run a spider first, go to its folder, or name it: --frontier URL"
         )
     states = wait_for(_survey(places, pool))
+    if unreadable is not None:
+        if not any(found for _, found in states):
+            raise unreadable
+        click.echo(f"warning: {safe_text(unreadable.what)}: members are shown by their ids", err=True)
     if pool is not None and not any(found for _, found in states):
         wait_for(refuse_unknown(pool, places, book))
     for place, found in states:
@@ -86,6 +91,16 @@ def show(
                 _print(state, names, book, limit)
     if lane is None and not as_json:
         _print_unregistered(states, book, pool)
+
+
+def _book(settings: "Settings", *, quiet: bool) -> "tuple[PoolBook, SettingsError | None]":
+    """Without its file, which only has the names: what the fleet shares is in the frontier."""
+    from trotline.config.proxy_pools import load
+
+    try:
+        return pool_book(settings, quiet=quiet), None
+    except SettingsError as error:
+        return load(""), error
 
 
 async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[PoolState]]]":

@@ -123,6 +123,29 @@ def test_without_the_file_the_frontier_says_which_pools_there_are(call: Call, pr
     assert "no host was visited through it yet" in out
 
 
+@pytest.mark.parametrize("setting", ["nowhere.toml", "broken.toml"])
+def test_a_file_that_is_gone_or_broken_does_not_hide_what_the_fleet_shares(
+    call: Call, proxies: str, setting: str
+) -> None:
+    Path("broken.toml").write_text("pools = nothing")
+    banned, _ = used([MemberResult.BLOCKED, MemberResult.GOOD])
+    code, out, err = call("proxies", "list", "--proxies", setting)
+    lane = call("proxies", "list", "--lane", LANE, "--proxies", setting)
+
+    assert code == 0
+    assert re.search(r"shop\.example +3 +2 +0 +1 +1$", out, re.M)
+    assert err.startswith("warning: ") and setting in err and "members are shown by their ids" in err
+    assert lane[0] == 0 and f"{hex_id(banned)} " in lane[1]
+
+
+def test_a_file_that_is_gone_is_an_error_where_nothing_is_shared(call: Call) -> None:
+    asyncio.run(_used([]))
+    code, out, err = call("proxies", "list", "--proxies", "nowhere.toml")
+
+    assert (code, out) == (2, "")
+    assert "nowhere.toml cannot be read" in err
+
+
 def test_json_has_the_same_for_machines(call: Call, proxies: str) -> None:
     used([MemberResult.BLOCKED])
     found = events(call("proxies", "list", "--proxies", proxies, "--json")[1])
@@ -210,7 +233,6 @@ async def faults(hosts: int) -> None:
         (("--release",), "--release needs --lane"),
         (("--lane", LANE, "--member", "192.0.2.1:3128"), "--member needs --release"),
         (("--lane", LANE, "--release", "--member", "10.0.0.1:80"), "no member '10.0.0.1:80' of pool 'home'"),
-        (("--proxies", "nowhere.toml"), "nowhere.toml cannot be read"),
         (("--frontier", "sqlite:nowhere.db"), "there is no frontier sqlite:nowhere.db"),
     ],
 )
