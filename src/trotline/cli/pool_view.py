@@ -16,6 +16,11 @@ _NAMED = 4
 
 def use_line(use: PoolUse) -> str:
     """What was done through a pool."""
+    return f"{safe(use.pool, 64)}: {use_words(use)}"
+
+
+def use_words(use: PoolUse) -> str:
+    """The same without its name."""
     parts = [count(use.pages, "page")]
     of_accounts = is_account_pool(use.pool)
     if use.bans:
@@ -24,7 +29,7 @@ def use_line(use: PoolUse) -> str:
         parts.append(f"{count(use.throttled, 'answer')} with status 429")
     if use.faults:
         parts.append(count(use.faults, "fault" if of_accounts else "proxy fault"))
-    return f"{safe(use.pool, 64)}: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 ProxyName = Callable[[str, int], str]

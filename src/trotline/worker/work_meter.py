@@ -13,6 +13,7 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, NO_REQUEST, SlotSeconds, Timing, WorkStats
 from trotline.worker.finished_visit import FinishedVisit
+from trotline.worker.proxy_faults import ProxyFaults
 
 LAGS = 20
 """Samples of the event loop's lag that are kept: about ten seconds."""
@@ -53,6 +54,7 @@ class WorkMeter:
         self._step: tuple[str, Seconds] | None = None
         """The one under way, and since when."""
         self._idle = dict.fromkeys(("start", "no_lease", "frontier", "sink"), 0.0)
+        self._faults = ProxyFaults()
         self._unexplained = 0.0
         """Idle time since the last sample that found an idle slot."""
         self._busy_seconds = 0.0
@@ -96,6 +98,8 @@ class WorkMeter:
                 self._fetch.add(request.took)
             if request.parse:
                 self._parse.add(request.parse)
+            if visit.lease.member:
+                self._faults.settled(visit)
 
     def committed(self, took: Seconds) -> None:
         self._commit.add(took)
@@ -150,6 +154,7 @@ class WorkMeter:
             fetch=self._fetch.timing(),
             parse=self._parse.timing(),
             commit=self._commit.timing(),
+            proxy_faults=self._faults.newest(),
             archive=self._step_so_far("archive", now),
             store=self._step_so_far("store", now),
             settle=self._step_so_far("settle", now),

@@ -11,16 +11,16 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import proxies_simulate
-from trotline.commands.proxies_list import hex_id
 from trotline.config.backends import open_frontier, open_jobs, open_proxy_pools
 from trotline.config.proxy_pools import load
-from trotline.model.job import LaneRules
+from trotline.model.job import LaneRules, WorkerInfo
 from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done, Snooze
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import MemberResult, Pool, lane_of
+from trotline.model.proxy_pool import MemberResult, Pool, hex_id, lane_of
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
+from trotline.model.work_stats import WorkStats
 from trotline.rules.proxy_simulation import PRESETS
 from trotline.testing.frontier_contract import client
 
@@ -206,7 +206,44 @@ def test_members_that_fail_by_themselves_are_down_for_all_hosts(call: Call, prox
     assert (down["member"], down["proxy"], down["faults"]) == (hex_id(only.id), None, 3)
 
 
-async def faults(hosts: int) -> None:
+def test_a_proxy_that_is_down_has_the_reason_that_a_worker_met(call: Call, proxies: str) -> None:
+    pool = load(proxies).pool("home")
+    only = pool.members[0]
+    asyncio.run(registered(msgspec.structs.replace(pool, version=pool.version + 1, members=(only,))))
+    stats = WorkStats(proxy_faults={hex_id(only.id): "proxy: login refused (status 407)"})
+    about = WorkerInfo(host="node-1", stats=stats, proxies_trouble="pool 'home' has 1 proxy, 3 before")
+    asyncio.run(faults(3, about))
+    out = call("proxies", "list")[1]
+    lane = call("proxies", "list", "--pool", "home", "--lane", "h0.example")[1]
+    [down] = [one for one in events(call("proxies", "list", "--json")[1]) if one["event"] == "down"]
+
+    assert re.search(r"3 faults in a row, back in .* s: proxy: login refused \(status 407\)$", out, re.M)
+    assert "workers on node-1: pool 'home' has 1 proxy, 3 before" in out
+    assert "proxy: login refused (status 407)" in lane
+    assert down["why"] == "proxy: login refused (status 407)"
+
+
+def test_a_pool_whose_hosts_are_forgotten_says_which_job_used_it(call: Call, proxies: str) -> None:
+    asyncio.run(ended_job())
+    out = call("proxies", "list", "--pool", "home")[1]
+    [pool] = events(call("proxies", "list", "--pool", "home", "--json")[1])
+
+    assert "  no host is visited through it now; shop-1: 98 pages, 2 bans\n" in out
+    assert pool["last_use"]["job"] == "shop-1"
+
+
+async def ended_job() -> None:
+    jobs = await open_jobs(FRONTIER)
+    job = await jobs.start("shop", LaneRules())
+    await jobs.close()
+    frontier = client(await open_frontier(FRONTIER, job))
+    await frontier.put([Task(url="https://h/", route="page", lane="h", fingerprint=1)])
+    [lease] = await frontier.lease("w", 1)
+    await frontier.settle("w", [Settlement(lease, Done(), tallies={"proxy good: home": 98, "proxy blocked: home": 2})])
+    await frontier.close()
+
+
+async def faults(hosts: int, info: WorkerInfo | None = None) -> None:
     jobs = await open_jobs(FRONTIER)
     # So fast that no member rests any more when a command looks at it, also where files are in memory.
     job = await jobs.start("shop", LaneRules(default=Pace(rate=Rate(1_000_000.0))))
@@ -222,6 +259,7 @@ async def faults(hosts: int) -> None:
     for _ in range(hosts):
         [lease] = await frontier.lease("w", 1, wait=2.0, pools=("home",))
         await frontier.settle("w", [Settlement(lease, Snooze(60.0, "proxy"), member=MemberResult.FAULT)])
+    await frontier.beat("w", info)
     await frontier.close()
 
 
