@@ -30,7 +30,7 @@ RULES: dict[str, str] = {
     "deadline": "deadline at risk",
     "proxies": "no proxy free",
     "proxies_down": "proxies down",
-    "proxies_file": "proxies file broken",
+    "proxies_file": "proxies file needs attention",
     "accounts": "no account free",
     "accounts_down": "accounts down",
     "database": "database slow",

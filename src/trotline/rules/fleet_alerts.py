@@ -27,9 +27,7 @@ def proxies_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def proxies_file(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return [
-        Finding(
-            rule="proxies_file", object=host, text=f"workers use the last good one: {why}", next="trotline proxies list"
-        )
+        Finding(rule="proxies_file", object=host, text=why, next="trotline proxies list")
         for host, why in sample.broken_files.items()
     ]
 
