@@ -23,7 +23,11 @@ def use_words(use: PoolUse) -> str:
     """The same without its name."""
     parts = [count(use.pages, "page")]
     of_accounts = is_account_pool(use.pool)
-    if use.bans:
+    if use.logins_rejected:
+        parts.append(f"{count(use.logins_rejected, 'login')} rejected")
+        if (blocked := use.bans - use.logins_rejected) > 0:
+            parts.append(f"blocked: {count(blocked)}")
+    elif use.bans:
         parts.append(f"blocked or login rejected: {count(use.bans)}" if of_accounts else count(use.bans, "ban"))
     if use.throttled:
         parts.append(f"{count(use.throttled, 'answer')} with status 429")

@@ -122,7 +122,8 @@ async def _closely(settings: "Settings", job: str) -> Look:
         lanes = await console.lanes()
         served = served_by([worker for worker in look.crew if worker.silent_for < DEAD_AFTER])
         async with pool_watch(target.frontier) as pools:
-            troubles = await pools.troubles(lanes, served) if look.progress.finished_at is None else []
+            is_over = look.progress.finished_at is not None
+            troubles = [] if is_over else await pools.troubles(lanes, served, look.progress.tallies)
         before = tallies_before(target.frontier, target.job)
         return msgspec.structs.replace(
             look,

@@ -7,6 +7,7 @@ from trotline.model.proxy_pool import is_account_pool
 from trotline.model.time import Moment, Seconds, iso
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level
 from trotline.rules.pool_names import members, titled
+from trotline.rules.pool_trouble_texts import trouble_line
 
 _SINK = "sink is unreachable"
 _ARCHIVE = "archive is unreachable"
@@ -136,8 +137,7 @@ def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: boo
             rule=rule,
             object=f"{trouble.pool} for {trouble.host}",
             severity=Severity.CRITICAL,
-            text=f"{titled(trouble.pool)} has no free {members(trouble.pool, 1)} for {trouble.host}"
-            f" ({trouble.trouble})",
+            text=trouble_line(trouble),
             next="trotline proxies list",
             lasting=rules.proxies_for,
         )

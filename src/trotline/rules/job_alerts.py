@@ -8,6 +8,7 @@ from trotline.model.queue_job import is_queue, own_program
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
 from trotline.rules.job_figures import LISTING, signatures, visited
+from trotline.rules.pool_trouble_texts import trouble_line
 from trotline.rules.time_series import Point
 
 _UNCHANGED = "dropped: unchanged"
@@ -195,8 +196,7 @@ def _cause(sample: JobSample) -> tuple[str, str]:
     if held_back := sample.held_back or sample.progress.missing or sample.progress.broker:
         return f"held back: {held_back}", "trotline doctor"
     if sample.pools is not None and sample.pools.troubles:
-        first = sample.pools.troubles[0]
-        return f"pool {first.pool} has nothing free for {first.host} ({first.trouble})", "trotline proxies list"
+        return trouble_line(sample.pools.troubles[0]), "trotline proxies list"
     return "", sample.command("status")
 
 

@@ -196,7 +196,7 @@ class Snapshots:
             return PoolsLook(self._clock(), (), hold_all=False)
         served = served_by([worker for worker in seen.crew if worker.silent_for < DEAD_AFTER])
         async with pool_watch(place.url) as pools:
-            troubles = await pools.troubles(lanes, served)
+            troubles = await pools.troubles(lanes, served, seen.progress.tallies)
         return PoolsLook(self._clock(), troubles, hold_all=holds_all(lanes, troubles))
 
     def _last_known(self, kept: _Kept, place: Place, job: Job, why: str) -> Snapshot:

@@ -40,7 +40,7 @@ def test_a_lane_without_a_free_proxy_is_an_object_of_its_own() -> None:
         60.0,
         Severity.CRITICAL,
     )
-    assert one.text == "pool isp has no free proxy for a.example (resting)"
+    assert one.text == "all 12 proxies of pool isp rest for a.example"
     assert (other.rule, other.object) == ("accounts", "@buyers for shop.example")
 
 
@@ -54,9 +54,9 @@ def test_accounts_stand_beside_proxies() -> None:
     troubles = [trouble("home"), trouble("@buyers")]
     down = {"@buyers": DownShare(2, 3), "home": DownShare(2, 3)}
     assert [(each.rule, each.text) for each in found(pools=PoolSample(now=60.0, troubles=troubles, down=down))] == [
-        ("proxies", "pool home has no free proxy for shop.example (resting)"),
+        ("proxies", "all 12 proxies of pool home rest for shop.example"),
         ("proxies_down", "2 of 3 proxies of pool home are down"),
-        ("accounts", "@buyers has no free account for shop.example (resting)"),
+        ("accounts", "all 12 accounts of @buyers rest for shop.example"),
         ("accounts_down", "2 of 3 accounts of @buyers are down"),
     ]
 
