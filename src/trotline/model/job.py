@@ -181,7 +181,7 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     """Between two starts, now."""
     rests_for: Seconds = 0.0
     why: str = ""
-    """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row"."""
+    """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row", "blocked by the site"."""
     state: State = State.RUNNING
     concurrency: int = 0
     """Visits at the same time, of all jobs, that it allows now: one while it is probed after failures, or until its
