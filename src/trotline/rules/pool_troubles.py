@@ -81,11 +81,17 @@ def trouble_of(
     )
 
 
-def holds_all(lanes: Sequence[LaneView], troubles: Collection[PoolTrouble]) -> bool:
-    """Is the pool of every lane that has tasks to visit in trouble? `lanes`: those that stand out."""
+def holds_all(lanes: Sequence[LaneView], troubles: Collection[PoolTrouble], waiting: int) -> bool:
+    """Is the pool of every lane that has tasks to visit in trouble? `lanes`: those that stand out; `waiting`: the tasks
+    of all lanes."""
     troubled = {trouble.lane for trouble in troubles}
-    waiting = {lane.lane for lane in lanes if lane.waiting and lane.state is State.RUNNING}
-    return bool(waiting) and waiting <= troubled and not any(lane.leased for lane in lanes)
+    found = {lane.lane for lane in lanes if lane.waiting and lane.state is State.RUNNING}
+    return bool(found) and found <= troubled and not any(lane.leased for lane in lanes) and are_all(lanes, waiting)
+
+
+def are_all(lanes: Sequence[LaneView], waiting: int) -> bool:
+    """Have other lanes no tasks? Views look at a few lanes only, resting ones first."""
+    return sum(lane.waiting for lane in lanes) >= waiting
 
 
 def _trouble(pool: str, ring: LanePoolView, down: int, served: Collection[str] | None) -> Trouble | None:

@@ -21,6 +21,7 @@ from trotline.model.time import Seconds
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.job_figures import Figures, figures
+from trotline.rules.lane_survey import all_rest, rests_after_failures
 from trotline.rules.pool_trouble_texts import trouble_line, trouble_lines
 from trotline.rules.pool_troubles import PoolTrouble, holds_all, in_question, served_by
 from trotline.rules.survey_note import JobSummary
@@ -160,7 +161,8 @@ class Snapshots:
         held_back = progress.missing or await held_back_of(opened.console, job, crew) or progress.broker
         if pools is not None and not progress.leased:
             held_back = held_back or pools.held_back
-        eta = _eta(points, progress, crew, summary, held_back)
+        stands = Unknown.POOLS if pools is not None and pools.hold_all and not progress.leased else None
+        eta = _eta(points, progress, crew, summary, held_back, stands)
         view = job_view(place.url, job, progress, crew, held_back, _rate(points, progress), eta)
         found = pools.troubles if pools is not None else ()
         view = msgspec.structs.replace(view, pool_troubles=tuple(trouble_lines(found)))
@@ -197,7 +199,7 @@ class Snapshots:
         served = served_by([worker for worker in seen.crew if worker.silent_for < DEAD_AFTER])
         async with pool_watch(place.url) as pools:
             troubles = await pools.troubles(lanes, served, seen.progress.tallies)
-        return PoolsLook(self._clock(), troubles, hold_all=holds_all(lanes, troubles))
+        return PoolsLook(self._clock(), troubles, hold_all=holds_all(lanes, troubles, seen.progress.waiting))
 
     def _last_known(self, kept: _Kept, place: Place, job: Job, why: str) -> Snapshot:
         if kept.snapshot is None or kept.read_at is None:
@@ -236,14 +238,25 @@ def _rate(points: list[Point], progress: Progress) -> float | None:
 
 
 def _eta(
-    points: list[Point], progress: Progress, crew: list[WorkerView], summary: JobSummary, held_back: str
+    points: list[Point],
+    progress: Progress,
+    crew: list[WorkerView],
+    summary: JobSummary,
+    held_back: str,
+    stands: Unknown | None,
 ) -> Range | Unknown | None:
     if progress.finished_at is not None:
         return None
+    first = summary.lanes.next_probe
+    if first is not None and rests_after_failures(first) and all_rest(summary.lanes, progress.now - summary.at):
+        stands = stands or Unknown.RESTING
+    alive = job_eta.living(crew) > 0
+    if stands is not None and job_eta.no_estimate(progress, held_back, alive=alive) is None:
+        return stands
     return job_eta.of_series(
         points[:-1],
         progress,
         summary.lanes.most_waiting,
         held_back,
-        alive=job_eta.living(crew) > 0,
+        alive=alive,
     )

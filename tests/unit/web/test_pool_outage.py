@@ -46,6 +46,7 @@ async def test_all_proxies_of_a_pool_rest(tmp_path: Path, serving: Serving) -> N
 
     assert view["held_back"].startswith(SENTENCE)
     assert view["pool_troubles"] == [view["held_back"]]
+    assert view["eta"]["unknown"] == "no estimate: no proxy or account is free"
     assert lanes["troubles"] == {VIA_POOL: view["held_back"]}
     assert f"Held back: {SENTENCE}" in page
     assert f"<bdi>{SENTENCE}" in page.partition('id="lanes"')[2], "the lane says it, too"
