@@ -12,9 +12,11 @@ from trotline.rules.time_series import Point
 
 FEED = "feed cannot be written"
 """Of a process of the Scrapy bridge (bridges/scrapy/unwritten.py)."""
+DENIES = "archive denies access"
 _OUTAGES = {
     "sink is unreachable": Unknown.SINK_UNREACHABLE,
     "archive is unreachable": Unknown.ARCHIVE_UNREACHABLE,
+    DENIES: Unknown.ARCHIVE_DENIES,
     "frontier is unreachable": Unknown.FRONTIER_UNREACHABLE,
     FEED: Unknown.FEED_UNWRITABLE,
 }
@@ -43,6 +45,14 @@ def consequence(held_back: str) -> str:
     """What an outage means for a job."""
     if held_back.startswith(FEED):
         return "make room on its disk: nothing is lost, and its pages are settled when the file can be written"
+    if held_back.startswith(DENIES):
+        wrong = (
+            "set the clock of its machine"
+            if "RequestTimeTooSkewed" in held_back
+            else "check its credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ?credentials=) and the policy "
+            "of the bucket"
+        )
+        return f"nothing is lost, and workers go on by themselves when they are accepted; {wrong}"
     if _REFUSED in held_back:
         return (
             "nothing is lost; if the password has changed, write the new one to its file (password=file:PATH is read "

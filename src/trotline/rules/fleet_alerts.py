@@ -10,7 +10,7 @@ from trotline.rules.pool_names import members, titled
 from trotline.rules.pool_trouble_texts import trouble_line
 
 _SINK = "sink is unreachable"
-_ARCHIVE = "archive is unreachable"
+_ARCHIVE = ("archive is unreachable", "archive denies access")
 _WAITED_FOR = "nothing is lost, workers wait for it"
 
 

@@ -16,6 +16,7 @@ from collections import deque
 import msgspec
 
 from trotline.errors import (
+    ArchiveDenies,
     ArchiveError,
     ArchiveFileFails,
     ArchiveUnreachable,
@@ -370,7 +371,8 @@ class Committer:
     async def _wait_for(self, what: str, error: FrontierError | SinkError | ArchiveError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
-        self.error = f"{what} is unreachable: {error.what}"
+        state = "denies access" if isinstance(error, ArchiveDenies) else "is unreachable"
+        self.error = f"{what} {state}: {error.what}"
         if isinstance(error, (FrontierFileFails, SinkFileFails, ArchiveFileFails)):
             left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:

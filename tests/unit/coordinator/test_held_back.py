@@ -20,6 +20,7 @@ from trotline.cli.status import facts as status_facts
 from trotline.cli.status import table as status_table
 from trotline.commands.run_report import Report, Reporter
 from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.job_eta import consequence
 from trotline.model.job import Job, LaneRules, LaneView, Progress, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
@@ -103,6 +104,15 @@ def test_there_is_no_estimate_while_the_sink_the_archive_or_the_frontier_is_away
     assert Outlook().update(report(held_back="archive is unreachable: s3://b/p")) is Unknown.ARCHIVE_UNREACHABLE
     assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
     assert Unknown.SINK_UNREACHABLE == "no estimate: sink is unreachable"
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"), [("SignatureDoesNotMatch", "check its credentials"), ("RequestTimeTooSkewed", "set the clock")]
+)
+def test_an_archive_that_denies_access_has_another_remedy(why: str, remedy: str):
+    held = f"archive denies access: s3://b/p refuses us: {why}"
+    assert Outlook().update(report(held_back=held)) is Unknown.ARCHIVE_DENIES
+    assert remedy in consequence(held)
 
 
 def test_there_is_no_estimate_while_a_feed_cannot_be_written():

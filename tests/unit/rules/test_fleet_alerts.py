@@ -82,6 +82,12 @@ def test_an_archive_that_cannot_be_reached_fires() -> None:
     assert archive.text.endswith("connection refused (3 of 3 workers); nothing is lost, workers wait for it")
 
 
+def test_an_archive_that_denies_access_fires_and_is_not_called_unreachable() -> None:
+    [archive] = found(held_back="archive denies access: s3://pages refuses us: SignatureDoesNotMatch (3 of 3 workers)")
+    assert (archive.rule, "unreachable" in archive.text) == ("archive", False)
+    assert archive.text.startswith("s3://pages refuses us: SignatureDoesNotMatch (3 of 3 workers); nothing is lost")
+
+
 def test_pages_that_are_gone_from_the_archive_fire_and_stay_when_the_job_has_ended() -> None:
     lost = ArchiveNote(lost=12, place="s3://pages", incomplete=True)
     [running] = found(archive=lost)
