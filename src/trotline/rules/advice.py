@@ -106,6 +106,9 @@ def advise(progress: Progress, summary: JobSummary, outage: str = "", workers: i
     if outage:
         # Figures from before say nothing about now.
         return Advice(sentence=f"held back: {outage}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
+    if progress.broker and not progress.leased:
+        # While tasks are at hand they are visited, and their lanes are the limit.
+        return Advice(sentence=f"held back: {progress.broker}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
     if resting := all_rest(summary.lanes, progress.now - summary.at):
         # Whatever was measured before, and however many workers there are. They are kept for when it is over.
         return Advice(sentence=resting, limit=REST, gain=0.0, admissible_per_second=summary.lanes.admissible)

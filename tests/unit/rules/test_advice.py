@@ -154,6 +154,14 @@ def test_an_archive_that_does_not_answer_is_named_though_no_page_was_finished():
     assert told(sink) == ("commits", 0)
 
 
+def test_a_broker_that_is_down_is_the_limit_when_no_task_is_at_hand():
+    down = "broker is unreachable: connection refused"
+    fine = summary([lane(interval=0.5)], rate=2.0, **IDLE)
+
+    assert advise(progress(broker=down, leased=0), fine).sentence == f"held back: {down}"
+    assert advise(progress(broker=down), fine).limit == "pace"
+
+
 def test_a_server_that_does_not_say_is_not_a_limit():
     servers = (ServerUse(role="database", kind="any"), ServerUse(role="frontier", kind="any"))
 
