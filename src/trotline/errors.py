@@ -23,6 +23,7 @@ TrotlineError                 what happened, to what, and what to do next
 │   └── SinkTooNew            written by a newer Trotline
 ├── ArchiveError
 │   ├── ArchiveUnreachable    not there: try again later, nothing is lost
+│   │   ├── ArchiveDenies     it answers, and denies access: credentials or permissions can be corrected meanwhile
 │   │   └── ArchiveFileFails  a folder of this machine: no permission, disk full; waited for, not for ever
 │   └── ArchiveDamaged        a record is not what was written
 ├── AlertNotDelivered         a receiver of alerts did not accept a message
@@ -141,6 +142,10 @@ class ArchiveError(TrotlineError):
 
 class ArchiveUnreachable(ArchiveError):
     """The archive is not there, full, or not ours to write. Nothing is lost: the batch is kept and tried again."""
+
+
+class ArchiveDenies(ArchiveUnreachable):
+    """It answers, and denies access: wrong credentials, a policy. Waited for: an operator may correct them."""
 
 
 class ArchiveFileFails(ArchiveUnreachable):

@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
+import msgspec
+
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertPlan, AlertWatch
 from trotline.coordinator.job_observer import Observer
@@ -25,6 +27,7 @@ class Watcher:
 
     def __init__(self, rig: "Rig", client: Client, pools: PoolWatch) -> None:
         console = client.opened.console
+        self.rig = rig
         self.events: list[tuple[str, str]] = []
         self.observer = Observer(console, rig.bench.now)
         sampler = AlertSampler(
@@ -41,7 +44,8 @@ class Watcher:
 
     async def look(self) -> None:
         observation = await self.observer.observe()
-        progress = observation.progress
+        progress = msgspec.structs.replace(observation.progress, broker=self.rig.broker)
+        observation = msgspec.structs.replace(observation, progress=progress)
         ended = progress.finished_at is not None or progress.state is State.CANCELLED
         await self.watch.check(observation, final=ended)
 
@@ -53,6 +57,8 @@ class Rig:
         self.before: Mapping[str, int] | None = None
         self.about: dict[str, WorkerInfo | None] = {"w": None}
         """Living workers, and what they report."""
+        self.broker = ""
+        """Why the broker cannot be asked."""
         self.watchers: list[Watcher] = []
         self._number = 0
         self._pools: list[PoolWatch] = []

@@ -21,7 +21,10 @@ from trotline.model.proxy_pool import MemberResult, lane_of
 from trotline.model.secret import Secret
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, Timing, WorkStats
+from trotline.rules import archive_loss_note
 from trotline.rules.alerts import RULES
+from trotline.rules.archive_loss_note import ArchiveNote
+from trotline.rules.broker_shelves import unreachable
 from trotline.testing.frontier_contract.bench import SHOP, lease_all, steady
 from trotline.testing.frontier_contract.pool_bench import POOL, give, pool_with, register, take, through
 
@@ -213,6 +216,40 @@ async def _sink(rig: Rig) -> None:
     rig.about["w"] = WorkerInfo(held_back="sink is unreachable: postgresql://u:hunter2@db: refused")
     await rig.after(3 * MINUTE)
     rig.about["w"] = WorkerInfo()
+    await rig.after(2 * MINUTE)
+
+
+@scene("archive")
+async def _archive(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    await rig.client.lease("w", 1)
+    rig.about["w"] = WorkerInfo(held_back="archive is unreachable: s3://pages at http://u:hunter2@s3: refused")
+    await rig.after(3 * MINUTE)
+    rig.about["w"] = WorkerInfo()
+    await rig.after(2 * MINUTE)
+
+
+@scene("archive_lost")
+async def _archive_lost(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    console = rig.client.opened.console
+    lost = ArchiveNote(lost=12, place="s3://pages")
+    assert await console.write_note(archive_loss_note.NOTE, archive_loss_note.encode(lost), 0)
+    await rig.after(2 * MINUTE)
+    none = ArchiveNote(lost=0)
+    assert await console.write_note(archive_loss_note.NOTE, archive_loss_note.encode(none), 1)
+    await rig.after(2 * MINUTE)
+
+
+@scene("broker")
+async def _broker(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    rig.broker = unreachable("amqp://u:hunter2@broker: connection refused")
+    await rig.after(3 * MINUTE)
+    rig.broker = ""
     await rig.after(2 * MINUTE)
 
 

@@ -99,7 +99,8 @@ def text(found: "AdviceReport") -> list[str]:
             "",
             f"measured for {length(m.seconds)}: {rate(m.pages_per_second)}, {length(m.seconds_per_page)} per page, "
             f"{m.busy:.0%} of {count(m.slots, 'slot')} in visits, {m.idle:.0%} without a task that may start, "
-            f"{m.waits['sink']:.0%} held back by the sink, {m.waits['frontier']:.0%} by the frontier",
+            f"{m.waits['sink']:.0%} held back by the {'archive' if m.archives_longest else 'sink'}, "
+            f"{m.waits['frontier']:.0%} by the frontier",
         ]
     raised = [(each.name, _RAISED[each.raised], each.found, each.meaning) for each in found.signals]
     lines += ["", *columns([("signal", "", "measured", "what helps"), *raised])]

@@ -17,7 +17,7 @@ from trotline.commands.job_states import state
 from trotline.commands.jobs_forget import forget, forget_id
 from trotline.config.backend_urls import public
 from trotline.config.backends import unwritten
-from trotline.coordinator.job_eta import outage
+from trotline.coordinator.job_eta import outage, standstill
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Range, Sample, Unknown, estimate
@@ -139,7 +139,7 @@ def outlook(look: Look) -> Range | Unknown | None:
     p = look.progress
     if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased or not look.alive:
         return None
-    if reason := outage(look.held_back):
+    if reason := outage(look.held_back) or standstill(look.lanes, look.troubles, p.waiting):
         return reason
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))

@@ -13,12 +13,12 @@ from trotline.cli.eta_view import Outlook
 from trotline.cli.formatting import by_number, clock, count, eta, every, rate, rest, retries_limited, safe
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.outage_remedy import remedy
-from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
 from trotline.cli.workers_view import crew_table
 from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.pool_trouble_texts import trouble_lines
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

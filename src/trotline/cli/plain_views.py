@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from trotline.cli.archive_view import archive_facts
 from trotline.cli.eta_view import Outlook
 from trotline.cli.formatting import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.cli.limit_cuts_view import line as cut_line
 from trotline.cli.outage_remedy import remedy
-from trotline.cli.pool_view import trouble_line
 from trotline.cli.records_view import record_counts
 from trotline.model.job import State
 from trotline.model.time import Seconds
@@ -19,6 +19,7 @@ from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_names import account_of, members, titled
 from trotline.rules.pool_tallies import uses
+from trotline.rules.pool_trouble_texts import trouble_line
 from trotline.rules.pool_troubles import Trouble
 
 if TYPE_CHECKING:
@@ -204,14 +205,10 @@ def facts(report: "Report") -> dict[str, Any]:
         "pool_troubles": report.troubles,
         "cuts": cuts(progress, report.job.rules.own_limits),
     } | (
-        {"crew": report.crew, "unwritten": report.unwritten, **_inbox(report), **_archive(report)}
+        {"crew": report.crew, "unwritten": report.unwritten, **_inbox(report), **archive_facts(report.archive)}
         if report.whole
         else {}
     )
-
-
-def _archive(report: "Report") -> dict[str, int]:
-    return {"archive_lost": report.archive.lost if report.archive is not None else 0}
 
 
 def _inbox(report: "Report") -> dict[str, Any]:

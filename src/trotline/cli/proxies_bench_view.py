@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.formatting import columns, count, json_line, length, safe, safe_text, size
-from trotline.commands.proxies_list import MemberNames, hex_id
+from trotline.commands.proxies_list import MemberNames
+from trotline.model.proxy_pool import hex_id
 from trotline.rules import intervals, proxy_bench
 from trotline.rules.proxy_bench import LEAST, LEAST_GOOD, LEAST_LATENCIES, MemberRow, Prices, Result, Row
 

@@ -176,7 +176,7 @@ def _progress(results: "list[Checked]", total: int, as_json: bool) -> "Callable[
 
 
 def _facts(checked: "Checked") -> dict[str, Any]:
-    from trotline.commands.proxies_list import hex_id
+    from trotline.model.proxy_pool import hex_id
 
     facts = {name: getattr(checked, name) for name in checked.__struct_fields__}
     facts |= {"member": hex_id(checked.member), "why": safe_text(checked.why, _REASON), "ok": not checked.why}

@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.formatting import columns, count, json_line, length, safe
+from trotline.cli.formatting import columns, count, json_line, length, safe, safe_text
 from trotline.cli.job_argument import frontiers
 from trotline.cli.options import examples, json_option, pool_book, proxies_option, settings_of, wait_for
+from trotline.cli.pool_view import use_words
 from trotline.config.backend_urls import public
 from trotline.errors import SettingsError
-from trotline.model.proxy_pool import ACCOUNT, NO_PROXY, is_account_pool, without_pool
+from trotline.model.proxy_pool import ACCOUNT, NO_PROXY, hex_id, is_account_pool, without_pool
 from trotline.rules.pool_names import account_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trotline.commands.pool_history import PoolHistory
     from trotline.commands.proxies_list import MemberNames, PoolState
     from trotline.config.proxy_pools import PoolBook
+    from trotline.config.settings import Settings
     from trotline.model.proxy_pool import MemberView
 
 _NAMED = 5
@@ -58,13 +63,14 @@ def show(
     --proxies FILE (the workers' file) they are shown as host:port, and accounts by their name. End the rest of an
     account after its password was corrected with --release.
     """
+    from trotline.commands.pool_history import history
     from trotline.commands.proxies_list import MemberNames, place_of, refuse_unknown
 
     if (to_release and lane is None) or (member is not None and not to_release):
         raise click.UsageError("--release needs --lane, and --member needs --release")
     pool, lane = place_of(pool, lane)
     settings = settings_of(frontier=frontier, proxies=proxies)
-    book = pool_book(settings, quiet=as_json)
+    book, unreadable = _book(settings, quiet=as_json)
     names = MemberNames(book)
     places = frontiers(settings)
     if not places:
@@ -72,20 +78,38 @@ def show(
             "there is no frontier here yet", hint="Run a spider first, go to its folder, or name it: --frontier URL"
         )
     states = wait_for(_survey(places, pool))
+    histories = {place: wait_for(history(place)) for place, found in states if found and not to_release}
+    if unreadable is not None:
+        if not any(found for _, found in states):
+            raise unreadable
+        click.echo(f"warning: {safe_text(unreadable.what)}: members are shown by their ids", err=True)
     if pool is not None and not any(found for _, found in states):
         wait_for(refuse_unknown(pool, places, book))
     for place, found in states:
         if found and lane is None and not as_json:
             click.echo(f"pools of {public(place)}")
+            for host, trouble in histories[place].troubles.items():
+                click.echo(f"workers on {safe(host, 60)}: {safe_text(trouble, 400)}")
         for state in found:
             if lane is not None:
-                _lane(place, state, lane, names, (to_release, member), limit, as_json)
+                faults = {} if to_release else histories[place].faults
+                _lane(place, state, lane, names, (to_release, member), limit, as_json, faults)
             elif as_json:
-                _print_json(place, state, names, book)
+                _print_json(place, state, names, book, histories[place])
             else:
-                _print(state, names, book, limit)
+                _print(state, names, book, limit, histories[place])
     if lane is None and not as_json:
         _print_unregistered(states, book, pool)
+
+
+def _book(settings: "Settings", *, quiet: bool) -> "tuple[PoolBook, SettingsError | None]":
+    """Without its file, which only has the names: what the fleet shares is in the frontier."""
+    from trotline.config.proxy_pools import load
+
+    try:
+        return pool_book(settings, quiet=quiet), None
+    except SettingsError as error:
+        return load(""), error
 
 
 async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[PoolState]]]":
@@ -94,7 +118,7 @@ async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[
     return [(place, await survey(place, pool)) for place in places]
 
 
-def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int) -> None:
+def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int, history: "PoolHistory") -> None:
     name = state.pool.name
     click.echo(f"{safe(name, 65)}: {count(state.pool.members, _noun(name))}{_about(name, book)}")
     if state.lanes:
@@ -107,11 +131,15 @@ def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: in
         click.echo("\n".join(columns(rows, right=(1, 2, 3, 4, 5))))
         if len(state.lanes) > limit:
             click.echo(f"  and {count(len(state.lanes) - limit, 'host')} more (--limit N)")
+    elif (last := history.last.get(name)) is not None:
+        click.echo(f"  no host is visited through it now; {safe(last.job, 60)}: {use_words(last.use)}")
     else:
         click.echo("  no host was visited through it yet")
     for each in state.down[:_NAMED]:
         who = safe(names.name(name, each.member), 60)
-        click.echo(f"  down for all hosts: {who}: {count(each.faults, 'fault')} in a row, back in {length(each.until)}")
+        faults = f"{count(each.faults, 'fault')} in a row, back in {length(each.until)}"
+        why = _why(each.member, history.faults)
+        click.echo(f"  down for all hosts: {who}: {faults}" + (f": {why}" if why else ""))
     if len(state.down) > _NAMED:
         click.echo(f"  down for all hosts: {len(state.down) - _NAMED:,} more")
 
@@ -155,22 +183,22 @@ def _print_unregistered(states: "list[tuple[str, list[PoolState]]]", book: "Pool
         click.echo("No worker of this frontier uses proxy pools. Set some:  trotline work SPIDER --proxies FILE")
 
 
-def _print_json(place: str, state: "PoolState", names: "MemberNames", book: "PoolBook") -> None:
-    from trotline.commands.proxies_list import hex_id
-
+def _print_json(place: str, state: "PoolState", names: "MemberNames", book: "PoolBook", history: "PoolHistory") -> None:
     name = state.pool.name
     info = book.info(name) if name in book.names else None
     about = {"kind": str(info.kind), **dict(_details(info))} if info is not None else {}
     if is_account_pool(name):
         about = {"kind": "accounts", **({"proxies": proxies} if (proxies := book.proxies_of(name)) else {})}
     head = {"event": "pool", "frontier": public(place), "pool": name, "members": state.pool.members}
-    click.echo(json_line({**head, "version": state.pool.version, **about}))
+    last = history.last.get(name)
+    click.echo(json_line({**head, "version": state.pool.version, **about, "last_use": last}))
     for lane in state.lanes:
         facts = {key: getattr(lane, key) for key in lane.__struct_fields__}
         click.echo(json_line({"event": "lane", "pool": name, **facts}))
     for each in state.down:
         who = {"member": hex_id(each.member), _key(name): names.public(name, each.member) or None}
-        click.echo(json_line({"event": "down", "pool": name, **who, "faults": each.faults, "back_in": each.until}))
+        facts = {"faults": each.faults, "back_in": each.until, "why": _why(each.member, history.faults)}
+        click.echo(json_line({"event": "down", "pool": name, **who, **facts}))
 
 
 def _lane(
@@ -181,6 +209,7 @@ def _lane(
     wanted: tuple[bool, str | None],
     limit: int,
     as_json: bool,
+    faults: "Mapping[str, str]",
 ) -> None:
     from trotline.commands.proxies_list import members, release
 
@@ -197,18 +226,28 @@ def _lane(
         return
     if as_json:
         for each in known:
-            click.echo(json_line(_member_facts(pool, each, names)))
+            click.echo(json_line({**_member_facts(pool, each, names), "why": _why(each.member, faults)}))
         return
     click.echo(f"{safe(lane, 100)}: {count(len(known))} of {count(state.pool.members, _noun(pool))} were used here")
     if known:
         rows = [(f"  {_key(pool)}", "quality", "strikes", "state")]
         rows += [
-            (f"  {safe(names.name(pool, one.member), 60)}", f"{one.quality:.2f}", count(one.strikes), _state(one))
+            (
+                f"  {safe(names.name(pool, one.member), 60)}",
+                f"{one.quality:.2f}",
+                count(one.strikes),
+                ": ".join(part for part in (_state(one), _why(one.member, faults)) if part),
+            )
             for one in known[:limit]
         ]
         click.echo("\n".join(columns(rows, right=(1, 2))))
     if len(known) > limit:
         click.echo(f"  and {count(len(known) - limit, _noun(pool))} more (--limit N)")
+
+
+def _why(member: int, faults: "Mapping[str, str]") -> str:
+    """Its last fault, as long as it had no good visit since then."""
+    return safe_text(faults.get(hex_id(member), ""), 120)
 
 
 def _state(member: "MemberView") -> str:
@@ -220,8 +259,6 @@ def _state(member: "MemberView") -> str:
 
 
 def _member_facts(pool: str, one: "MemberView", names: "MemberNames") -> dict[str, Any]:
-    from trotline.commands.proxies_list import hex_id
-
     facts = {key: getattr(one, key) for key in one.__struct_fields__}
     facts["member"] = hex_id(one.member)
     return {"event": "member", "pool": pool, **facts, _key(pool): names.public(pool, one.member) or None}

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
+from trotline.cli.archive_view import archive_facts
 from trotline.cli.counter_names import plain
 from trotline.cli.formatting import (
     by_number,
@@ -25,7 +26,7 @@ from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.outage_remedy import remedy
-from trotline.cli.pool_view import trouble_lines, use_line
+from trotline.cli.pool_view import use_line
 from trotline.cli.resume_hint import go_on
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.summary import alike
@@ -49,6 +50,7 @@ from trotline.rules.job_figures import LISTING
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.merge_note import MergeNote
 from trotline.rules.pool_tallies import POOL_FACTS, uses
+from trotline.rules.pool_trouble_texts import trouble_lines
 from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.retry_tallies import RETRY_FACTS
 from trotline.rules.unreadable_jobs import in_a_line
@@ -120,7 +122,8 @@ async def _closely(settings: "Settings", job: str) -> Look:
         lanes = await console.lanes()
         served = served_by([worker for worker in look.crew if worker.silent_for < DEAD_AFTER])
         async with pool_watch(target.frontier) as pools:
-            troubles = await pools.troubles(lanes, served) if look.progress.finished_at is None else []
+            is_over = look.progress.finished_at is not None
+            troubles = [] if is_over else await pools.troubles(lanes, served, look.progress.tallies)
         before = tallies_before(target.frontier, target.job)
         return msgspec.structs.replace(
             look,
@@ -128,7 +131,7 @@ async def _closely(settings: "Settings", job: str) -> Look:
             reasons=await console.reasons(),
             troubles=troubles,
             merge=await _merge(console),
-            archive=await _archive(console),
+            archive=await _archive(console, look.progress),
             coverage_warnings=await coverage_warnings(look.progress.tallies, before),
         )
 
@@ -138,9 +141,9 @@ async def _merge(console: "Console") -> MergeNote | None:
     return merge_note.decode(note.data) if note is not None else None
 
 
-async def _archive(console: "Console") -> ArchiveNote | None:
+async def _archive(console: "Console", progress: Progress) -> ArchiveNote | None:
     [note] = await console.read_notes([archive_loss_note.NOTE])
-    return archive_loss_note.decode(note)
+    return archive_loss_note.of_job(note, progress)
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -286,7 +289,7 @@ def facts(look: Look) -> dict[str, object]:
         "lanes": look.lanes,
         "reasons": look.reasons,
         "merge": look.merge,
-        "archive_lost": look.archive.lost if look.archive is not None else 0,
+        **archive_facts(look.archive),
         "coverage": [{**msgspec.structs.asdict(each), "share": each.share} for each in coverage(p.tallies)],
         "warnings": [*warnings(p.tallies), *look.coverage_warnings],
     }

@@ -9,7 +9,7 @@ from trotline.cli import dead_reasons_view, records_view
 from trotline.cli.counter_names import plain
 from trotline.cli.formatting import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.cli.limit_cuts_view import cut_lines
-from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, trouble_line, use_line
+from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, use_line
 from trotline.cli.suggested_commands import file_in, same
 from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backend_urls import repeatable
@@ -23,6 +23,7 @@ from trotline.rules.job_figures import visited
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
 from trotline.rules.near_duplicate_pages import ALIKE_PAGES
 from trotline.rules.pool_tallies import PoolUse, uses
+from trotline.rules.pool_trouble_texts import trouble_line
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

@@ -13,7 +13,6 @@ from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
-from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
 from trotline.cli.resume_hint import go_on
 from trotline.cli.status import held_back, lane_line
@@ -24,6 +23,7 @@ from trotline.coordinator.job_eta import living
 from trotline.model.job import State
 from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.pool_trouble_texts import trouble_lines
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report

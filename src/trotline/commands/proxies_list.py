@@ -8,11 +8,17 @@ import msgspec
 from trotline.config.backends import open_proxy_pools
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import SettingsError
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, RegisteredPool, base_pool, lane_of, pool_of
+from trotline.model.proxy_pool import (
+    DownMember,
+    LanePoolView,
+    MemberView,
+    RegisteredPool,
+    base_pool,
+    hex_id,
+    lane_of,
+    pool_of,
+)
 from trotline.rules import pool_names
-
-HEX = 12
-"""Digits of a member's id."""
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +65,6 @@ class MemberNames:
             members = self._book.pool(pool).members
             self._shared[pool] = Counter(self.public(pool, each.id) for each in members)
         return self._shared[pool]
-
-
-def hex_id(member: int) -> str:
-    return f"{member:0{HEX}x}"
 
 
 def place_of(pool: str | None, lane: str | None) -> tuple[str | None, str | None]:

@@ -205,8 +205,9 @@ class _Run:
 
     def about_archive(self) -> list[str]:
         """Pages that were in the archive, and are not any more."""
-        lost = self._pool.figures().stats.archive_lost
-        return about_lost(lost, redaction.text(self._plan.settings.archive)) if lost else []
+        figures = self._pool.figures()
+        lost, place = figures.stats.archive_lost, redaction.text(self._plan.settings.archive)
+        return about_lost(lost, place, incomplete=figures.restarts > 0) if lost else []
 
     async def report(self) -> Report:
         return await self._reporter.last(self._pool.held_back(), self._pool.processes())

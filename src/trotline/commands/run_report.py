@@ -171,7 +171,7 @@ class Reporter:
         crew = await self._opened.console.workers() if self._whole and progress.finished_at is None else []
         pages = progress.done + progress.dead
         self._remember(held_back, pages)
-        await self._look_at_lanes(crew)
+        await self._look_at_lanes(crew, progress.tallies)
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._opened.job,
@@ -231,7 +231,7 @@ class Reporter:
         elif pages > self._reason_since:
             self._reason = ""
 
-    async def _look_at_lanes(self, crew: list[WorkerView]) -> None:
+    async def _look_at_lanes(self, crew: list[WorkerView], tallies: Mapping[str, int]) -> None:
         """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and
         many who look, that is not done for every picture: it may take a twentieth of our time."""
         started = _now()
@@ -240,7 +240,7 @@ class Reporter:
             self._untaken = await untaken_routes(self._opened.console, self._opened.job, crew)
             if self._pools is not None:
                 living = [worker for worker in crew if worker.silent_for < DEAD_AFTER]
-                self._troubles = await self._pools.troubles(self._lanes, served_by(living))
+                self._troubles = await self._pools.troubles(self._lanes, served_by(living), tallies)
             self._lanes_due = _now() + _SELDOM * (_now() - started)
 
     async def _stored_now(self) -> Stored | None:

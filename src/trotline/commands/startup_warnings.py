@@ -49,9 +49,10 @@ def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
     return []
 
 
-def about_lost(pages: int, archive: str) -> list[str]:
-    """Of this run: the note of the job has those of all workers."""
-    return [ArchiveNote(lost=pages, place=archive).sentence.replace(" of this job ", " of this run ", 1)]
+def about_lost(pages: int, archive: str, *, incomplete: bool = False) -> list[str]:
+    """Of this run: the note of the job has those of all workers. `incomplete`: some of its processes died."""
+    note = ArchiveNote(lost=pages, place=archive, incomplete=incomplete)
+    return [note.sentence.replace(" of this job ", " of this run ", 1)]
 
 
 async def about_others(opened: OpenJob) -> list[str]:

@@ -93,8 +93,9 @@ async def _points(opened: OpenJob) -> tuple[Point, ...]:
 async def _beside(frontier_url: str, inbox_url: str, opened: OpenJob) -> dict[str, Any]:
     """What a report does not count by itself."""
     [note] = await opened.console.read_notes([archive_loss_note.NOTE])
+    archive = archive_loss_note.of_job(note, await opened.console.progress()) if note is not None else None
     return {
         "unwritten": (await backends.unwritten(frontier_url)).get(opened.job.id, 0),
         "inbox": await look_at_inbox(inbox_url),
-        "archive": archive_loss_note.decode(note),
+        "archive": archive,
     }

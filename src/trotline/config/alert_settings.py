@@ -101,7 +101,8 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("coverage", "coverage_clear", "deadline_margin"), _share),
     **dict.fromkeys(("window", "stalled", "deadline_for", "proxies_for", "database", "database_for"), toml_values.time),
     **dict.fromkeys(("database_clear", "sink_for", "worker_for", "worker_clear", "group"), toml_values.time),
-    **dict.fromkeys(("frontier_for", "lanes_for", "repeat", "flap_hold"), toml_values.time),
+    **dict.fromkeys(("archive_for", "broker_for", "frontier_for"), toml_values.time),
+    **dict.fromkeys(("lanes_for", "repeat", "flap_hold"), toml_values.time),
 }
 _ABOVE = (
     ("queue_growth", "queue_clear"),

@@ -19,6 +19,7 @@ from trotline.config.pool_members import Digest, Members, digest
 from trotline.config.pool_sources import Files, Source
 from trotline.config.pool_table import PoolInfo, PoolTable
 from trotline.config.pool_versions import versioned
+from trotline.config.shrunk_pools import PoolSize, ShrunkPools
 from trotline.errors import SettingsError
 from trotline.model.account import Account
 from trotline.model.proxy import Way
@@ -87,6 +88,7 @@ class PoolBook:
         """Complaints that still hold: about -> what."""
         self._raises = False
         """While `load` reports a failure as an error, it is not logged too."""
+        self._shrunk = ShrunkPools(clock)
         self._unreadable = False
         """The file was never read: which pools exist is unknown."""
         self.notes: tuple[str, ...] = ()
@@ -108,8 +110,18 @@ class PoolBook:
 
     @property
     def trouble(self) -> str:
-        """Why the file, or a list over HTTP, cannot be used now; empty if all can."""
-        return "; ".join(f"pool {about!r}: {why}" if about else why for about, why in sorted(self._said.items()))
+        """Why the file, or a list over HTTP, cannot be used now, and which pools became smaller; empty if all is
+        well."""
+        said = [
+            f"pool {about!r}: {why}; its last good list is used" if about else why
+            for about, why in sorted(self._said.items())
+        ]
+        return "; ".join([*said, *self._shrunk.said(self._size_now)])
+
+    def _size_now(self, name: str) -> PoolSize:
+        found = self._pools.get(name)
+        lines = None if found is None else found.source.lines
+        return PoolSize(self.size(name), lines.complaint() if lines is not None else "")
 
     @property
     def known(self) -> KnownPools | None:
@@ -248,11 +260,13 @@ class PoolBook:
         if self._files is None:
             return []
         before = {each.name: each for each in self.pools()}
+        sizes = {name: self.size(name) for name in self.names}
         if self._files.changed():
             self._reread(self._files)
         for name, each in self._pools.items():
             if each.feed is not None and (result := each.feed.take()) is not None:
                 self._pools[name] = self._from_feed(each.source, each.feed, result.text, result.failure, each)
+        self._shrunk.changed(sizes, self._size_now)
         return [each for each in self.pools() if each is not before.get(each.name)]
 
     def _reread(self, files: Files) -> None:

@@ -71,6 +71,7 @@ class AlertSampler:
             lost=self._lost(progress, crew),
             living=[worker.name for worker in crew if worker.silent_for < DEAD_AFTER],
             broken_files=_broken_files(crew),
+            archive=observation.archive,
         )
 
     async def _add_point(self, progress: Progress, crew: list[WorkerView]) -> None:

@@ -6,12 +6,19 @@ from trotline.model.job import LaneView, Progress, State, WorkerView
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, estimate
 from trotline.rules.eta_bounds import delays_of, load_of
+from trotline.rules.lane_survey import rests_after_failures
+from trotline.rules.pool_troubles import PoolTrouble, are_all, holds_all
 from trotline.rules.time_series import Point
 
+FEED = "feed cannot be written"
+"""Of a process of the Scrapy bridge (bridges/scrapy/unwritten.py)."""
+DENIES = "archive denies access"
 _OUTAGES = {
     "sink is unreachable": Unknown.SINK_UNREACHABLE,
     "archive is unreachable": Unknown.ARCHIVE_UNREACHABLE,
+    DENIES: Unknown.ARCHIVE_DENIES,
     "frontier is unreachable": Unknown.FRONTIER_UNREACHABLE,
+    FEED: Unknown.FEED_UNWRITABLE,
 }
 
 
@@ -26,7 +33,7 @@ def outage(held_back: str) -> Unknown | None:
 
 
 def outage_text(held_back: str) -> str:
-    """What holds a worker back, if it is a server that is unreachable; empty if it only waits."""
+    """What holds a worker back, if it is a server or a disk that does not work; empty if it only waits."""
     return held_back if outage(held_back) is not None else ""
 
 
@@ -36,6 +43,16 @@ _REFUSED = "authentication failed"
 
 def consequence(held_back: str) -> str:
     """What an outage means for a job."""
+    if held_back.startswith(FEED):
+        return "make room on its disk: nothing is lost, and its pages are settled when the file can be written"
+    if held_back.startswith(DENIES):
+        wrong = (
+            "set the clock of its machine"
+            if "RequestTimeTooSkewed" in held_back
+            else "check its credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ?credentials=) and the policy "
+            "of the bucket"
+        )
+        return f"nothing is lost, and workers go on by themselves when they are accepted; {wrong}"
     if _REFUSED in held_back:
         return (
             "nothing is lost; if the password has changed, write the new one to its file (password=file:PATH is read "
@@ -63,6 +80,16 @@ def no_estimate(progress: Progress, held_back: str, *, alive: bool) -> Unknown |
         # Nothing to do is not the end while seeds are still coming.
         return Unknown.TOO_EARLY
     return None
+
+
+def standstill(lanes: Sequence[LaneView], troubles: Sequence[PoolTrouble], waiting: int) -> Unknown | None:
+    """Why no page ends now, although nothing is unreachable; None if pages may. `lanes`: those that stand out;
+    `waiting`: the tasks of all lanes."""
+    if holds_all(lanes, troubles, waiting):
+        return Unknown.POOLS
+    with_work = [lane for lane in lanes if lane.waiting and lane.state is State.RUNNING]
+    rest = with_work and all(rests_after_failures(lane) for lane in with_work) and are_all(lanes, waiting)
+    return Unknown.RESTING if rest else None
 
 
 def of_series(

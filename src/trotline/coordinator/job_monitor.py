@@ -30,6 +30,11 @@ DELIVER_WITHIN: Seconds = 3600.0
 """Messages about a job that ended longer ago are not looked for."""
 
 
+LAST_LOOK: Seconds = 30.0
+"""A job that has ended is looked at once more after this time: workers tell of the last pages that are gone from the
+archive when they close it."""
+
+
 class TrackedJob:
     def __init__(
         self, job: Job, opened: OpenJob, observer: Observer, alerts: AlertWatch, pools: PoolSampler | None
@@ -176,10 +181,14 @@ class JobMonitor:
     def _drains(self, job: str) -> bool:
         return job in self._draining and not self._draining[job].done()
 
-    async def _drain(self, tracked: TrackedJob) -> None:
+    async def _drain(self, tracked: TrackedJob, *, look_again: bool = False) -> None:
         try:
             await tracked.alerts.deliver()
             await tracked.alerts.drain()
+            if look_again:
+                await self._parts.clock.sleep(LAST_LOOK)
+                await tracked.alerts.check(await tracked.observer.observe(), final=True)
+                await tracked.alerts.drain()
         except FrontierError as error:
             self._report_error(tracked, f"{tracked.job.id}: messages about its alerts were not delivered: {error.what}")
         finally:
@@ -231,7 +240,7 @@ class JobMonitor:
         if await tracked.opened.frontier.announce_finish():
             self._emit_finish("job.finished", tracked, progress)
             self._follow(tracked.job)
-            await self._untrack(tracked)
+            await self._untrack(tracked, ended=True)
         else:
             await self._finished_elsewhere(tracked)
 
@@ -242,7 +251,7 @@ class JobMonitor:
         self._show(tracked, observation)
         self._emit_finish("job.over", tracked, observation.progress)
         self._follow(tracked.job)
-        await self._untrack(tracked)
+        await self._untrack(tracked, ended=True)
 
     def _follow(self, job: Job) -> None:
         if not self._config.during:
@@ -305,16 +314,16 @@ class JobMonitor:
             text = f"maintenance failed, retrying later: {error.what}"
             self._parts.emit(CoordinatorEvent(event="coordinator.trouble", spider=spider, text=text))
 
-    async def _untrack(self, tracked: TrackedJob, *, drain: bool = True) -> None:
-        """`drain`: deliver the messages that are left, in the background."""
+    async def _untrack(self, tracked: TrackedJob, *, drain: bool = True, ended: bool = False) -> None:
+        """`drain`: deliver the messages that are left, in the background. `ended`: and look at it once more later."""
         del self._tracked[tracked.job.id]
         if self._parts.board is not None:
             self._parts.board.end(tracked.job.id)
         if tracked.seeding is not None:
             tracked.seeding.cancel()
             await asyncio.gather(tracked.seeding, return_exceptions=True)
-        if drain and tracked.alerts.undelivered and not self._drains(tracked.job.id):
-            self._draining[tracked.job.id] = asyncio.create_task(self._drain(tracked))
+        if drain and (ended or tracked.alerts.undelivered) and not self._drains(tracked.job.id):
+            self._draining[tracked.job.id] = asyncio.create_task(self._drain(tracked, look_again=ended))
             return
         await tracked.alerts.close()
         with contextlib.suppress(FrontierError):

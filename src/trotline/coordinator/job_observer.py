@@ -15,7 +15,8 @@ from trotline.model.server_load import ServerUse
 from trotline.model.time import Moment, Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules import failure_trend, fleet_rates, survey_note, time_series, worker_exit_log
+from trotline.rules import archive_loss_note, failure_trend, fleet_rates, survey_note, time_series, worker_exit_log
+from trotline.rules.archive_loss_note import ArchiveNote
 from trotline.rules.lane_survey import LaneSurvey, Surveyor
 from trotline.rules.pool_supply import PoolSupply
 from trotline.rules.survey_note import SUMMARY, JobSummary
@@ -34,6 +35,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     summary: JobSummary
     log: CrewLog = CrewLog()
     """Workers that left or died."""
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive; None: it is not known of any."""
 
 
 class Extras(Protocol):
@@ -68,7 +71,14 @@ class Observer:
             for resolution in RESOLUTIONS:
                 await self._add(point, resolution)
         log = await self._log(progress, crew)
-        return Observation(progress=progress, crew=crew, summary=await self._survey(progress, crew), log=log)
+        [archive] = await self._console.read_notes([archive_loss_note.NOTE])
+        return Observation(
+            progress=progress,
+            crew=crew,
+            summary=await self._survey(progress, crew),
+            log=log,
+            archive=archive_loss_note.of_job(archive, progress),
+        )
 
     async def series(self, resolution: Resolution, now: Moment | None = None) -> list[Point]:
         """What is kept, the oldest first. `now`: the frontier's time; without it, it is asked for."""

@@ -31,7 +31,7 @@ class PoolSampler:
         elif self._last is None or progress.now - self._last.now >= self._every:
             lanes = [lane for lane in await self._console.lanes() if pool_of(lane.lane)]
             served = served_by([worker for worker in crew if worker.silent_for < DEAD_AFTER])
-            troubles = await self._pools.troubles(lanes, served)
+            troubles = await self._pools.troubles(lanes, served, progress.tallies)
             down = await self._pools.down_shares(lanes)
             self._last = PoolSample(now=progress.now, troubles=troubles, down=down)
         return self._last

@@ -1,13 +1,14 @@
 """The proxy pools behind the lanes of a job: why they wait, and which proxies are down."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from trotline.errors import SettingsError
 from trotline.model.job import LaneView
 from trotline.model.proxy_pool import DownMember, pool_of
 from trotline.ports.proxy_pools import ProxyPools
 from trotline.rules.alerts import DownShare
+from trotline.rules.pool_tallies import only_logins
 from trotline.rules.pool_troubles import PoolTrouble, in_question, trouble_of
 
 
@@ -20,8 +21,11 @@ class PoolWatch:
         self._missing = False
         """The frontier has no pools."""
 
-    async def troubles(self, lanes: Sequence[LaneView], served: Collection[str] | None = None) -> list[PoolTrouble]:
-        """Of the lanes that no visit is under way for. `served`: the pools of the live workers; None: not known."""
+    async def troubles(
+        self, lanes: Sequence[LaneView], served: Collection[str] | None, tallies: Mapping[str, int]
+    ) -> list[PoolTrouble]:
+        """Of the lanes that no visit is under way for. `served`: the pools of the live workers; None: not known.
+        `tallies`: of the job."""
         by_pool: defaultdict[str, list[LaneView]] = defaultdict(list)
         for lane in filter(in_question, lanes):
             by_pool[pool_of(lane.lane)].append(lane)
@@ -33,7 +37,8 @@ class PoolWatch:
             rings = {ring.lane: ring for ring in await opened.lanes(pool, [lane.lane for lane in some])}
             down = await opened.down(pool)
             first = min((each.until for each in down), default=0.0)
-            found += [trouble_of(lane, rings[lane.lane], len(down), first, served) for lane in some]
+            logins = pool in only_logins(tallies)
+            found += [trouble_of(lane, rings[lane.lane], len(down), first, served, only_logins=logins) for lane in some]
         return [trouble for trouble in found if trouble is not None]
 
     async def down(self, pools: Collection[str]) -> dict[str, list[DownMember]]:

@@ -181,7 +181,7 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     """Between two starts, now."""
     rests_for: Seconds = 0.0
     why: str = ""
-    """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row"."""
+    """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row", "blocked by the site"."""
     state: State = State.RUNNING
     concurrency: int = 0
     """Visits at the same time, of all jobs, that it allows now: one while it is probed after failures, or until its
@@ -240,7 +240,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[str, ...] = ()
     """The routes whose tasks it takes; empty: all."""
     proxies_trouble: str = ""
-    """Why its proxies file, or a list of it, cannot be used now; the last good one is in use. Empty: it can."""
+    """Why its proxies file, or a list of it, cannot be used now (the last good one is in use), and which pools became
+    smaller. Empty: all is well."""
     memory_limit: int = 0
     """Bytes that it may use; 0: unknown."""
     cpu_cores: float = 0.0

@@ -19,6 +19,8 @@ ACCOUNTS = "@"
 """First character of the name of an account pool: `@buyers`. Its members are accounts of a site."""
 ACCOUNT = "/"
 """Between an account pool and one of its accounts: a task of pool `@buyers/anna` is visited as anna only."""
+_HEX = 12
+"""Digits of a member's id."""
 
 
 def lane_of(lane: str, pool: str) -> str:
@@ -61,6 +63,11 @@ def only_member(lane: str) -> int:
 def account_id(name: str) -> int:
     """The member id of `@buyers/anna`: 48 bits of SHA-1, which Redis scripts can compute, too. Never 0."""
     return int.from_bytes(sha1(name.encode(), usedforsecurity=False).digest()[:6]) or 1
+
+
+def hex_id(member: int) -> str:
+    """A member without its name."""
+    return f"{member:0{_HEX}x}"
 
 
 def without_pool(lane: str) -> str:

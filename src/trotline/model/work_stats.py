@@ -88,6 +88,9 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     slots: SlotSeconds = SlotSeconds()
     archive_lost: _Count = 0
     """Pages that were archived, and that somebody removed from the archive meanwhile. Known when the process ends."""
+    proxy_faults: dict[str, str] = {}
+    """Proxy or account (its id as 12 hex digits) -> why its last visit failed by its own fault; the newest few. Not a
+    counter."""
 
 
 def total(stats: Iterable[WorkStats]) -> WorkStats:
@@ -119,4 +122,5 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
         settle=one.settle + other.settle,
         slots=one.slots + other.slots,
         archive_lost=one.archive_lost + other.archive_lost,
+        proxy_faults={**one.proxy_faults, **other.proxy_faults},
     )

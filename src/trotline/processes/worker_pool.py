@@ -21,7 +21,9 @@ from trotline.processes.host_limits import bandwidth, cpu_cores, host_memory, re
 from trotline.processes.prestarted_child import WaitingChild
 from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
+from trotline.rules import redaction
 from trotline.spider.spider import Spider
+from trotline.worker.archive_losses import tell_of_a_death
 from trotline.worker.supervisor import Child, Supervisor
 
 
@@ -48,6 +50,7 @@ class WorkerPool:
         self._strict = strict
         self._fork_server: ForkServer | None = None
         self._begun = False
+        self._death_told = False
         self._supervisor = Supervisor(
             self._spawn,
             opened.frontier,
@@ -63,6 +66,7 @@ class WorkerPool:
         """Until the job is finished or `stop` is called."""
         try:
             await self._supervisor.run()
+            await self._tell_of_deaths()
         finally:
             if self._fork_server is not None:
                 self._fork_server.close()
@@ -114,8 +118,14 @@ class WorkerPool:
             memory_limit=len(children) * self._settings.memory,
         )
 
+    async def _tell_of_deaths(self) -> None:
+        """Pages that a process lost from the archive, and had not told of, are missing in the job's count."""
+        if self._settings.archive and self._supervisor.stats.restarts and not self._death_told:
+            self._death_told = await tell_of_a_death(self._opened.console, redaction.text(self._settings.archive))
+
     async def _spawn(self, place: int) -> Child:
         self._begun = True
+        await self._tell_of_deaths()
         return start_child(
             ChildConfig(
                 name=worker_name(place),

@@ -189,7 +189,8 @@ def _failed(lane: Lane, news: LaneFeedback, now: Moment, chance: float) -> Lane:
         lane,
         rests=lane.rests + 1,
         rest_until=now + max(rest, news.rest),
-        rest_why=f"{failures} failures in a row",
+        # A site that blocks a whole pool opens the breaker before there are as many failures (`pace.suspected`).
+        rest_why="blocked by the site" if news.kind is Kind.BLOCKED else f"{failures} failures in a row",
     )
 
 

@@ -21,6 +21,7 @@ from trotline.rules.advice_limits import (
     NOTHING,
     OFF,
     REST,
+    STANDING,
     UNKNOWN,
     Limit,
     explaining,
@@ -105,6 +106,9 @@ def advise(progress: Progress, summary: JobSummary, outage: str = "", workers: i
     if outage:
         # Figures from before say nothing about now.
         return Advice(sentence=f"held back: {outage}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
+    if progress.broker and not progress.leased:
+        # While tasks are at hand they are visited, and their lanes are the limit.
+        return Advice(sentence=f"held back: {progress.broker}", limit=OUTAGE, gain=0.0, admissible_per_second=0.0)
     if resting := all_rest(summary.lanes, progress.now - summary.at):
         # Whatever was measured before, and however many workers there are. They are kept for when it is over.
         return Advice(sentence=resting, limit=REST, gain=0.0, admissible_per_second=summary.lanes.admissible)
@@ -164,6 +168,18 @@ def _too_few(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Ad
             wanted_workers=measured.workers + (not full),
             more_machines=full,
             limits=(bound,),
+        )
+    waits_for = worker_limit(measured)
+    if waits_for.name in STANDING and measured.waits["sink"] + measured.waits["frontier"] >= BUSY:
+        return Advice(
+            sentence=f"one more worker gives +0 %: {waits_for.text}",
+            limit=waits_for.name,
+            pages_per_second=measured.pages_per_second,
+            admissible_per_second=lanes.admissible,
+            workers=measured.workers,
+            gain=0.0,
+            wanted_workers=measured.workers,
+            limits=(waits_for,),
         )
     return Advice(
         sentence=f"unknown: fewer than {FEW_VISITS} pages in {measured.seconds:.0f} s;"

@@ -30,6 +30,8 @@ RETRIES = lane_survey.RETRIES
 PROXIES, SESSIONS, CHAINS = "proxies", "sessions", "chains"
 SLOTS, CPU, SINK_WAIT, FRONTIER_WAIT, ARCHIVE_WAIT = "slots", "cpu", "commits", "leases", "archive"
 FRONTIER, DATABASE, NETWORK, HOSTS, MEMORY = "frontier", "database", "network", "hosts", "memory"
+STANDING = (ARCHIVE_WAIT, SINK_WAIT, FRONTIER_WAIT)
+"""What can stop all pages, by not answering."""
 NOT_EXPLAINED, NOTHING, UNKNOWN = "not explained", "nothing", "unknown"
 
 
@@ -149,9 +151,7 @@ def worker_limit(measured: FleetFlow) -> Limit:
 
 
 def _archive_binds(measured: FleetFlow) -> bool:
-    """A worker writes one batch after the other, and writing to the archive is most of that."""
-    others = (measured.store + measured.settle) / max(1, measured.workers)
-    return measured.archive >= NEARLY and measured.archive > others
+    return measured.archive >= NEARLY and measured.archives_longest
 
 
 def _archive_text(measured: FleetFlow) -> str:

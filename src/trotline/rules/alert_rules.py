@@ -21,11 +21,14 @@ _RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
     "accounts_down": fleet_alerts.accounts_down,
     "database": fleet_alerts.database,
     "sink": fleet_alerts.sink,
+    "archive": fleet_alerts.archive,
+    "archive_lost": fleet_alerts.archive_lost,
+    "broker": fleet_alerts.broker,
     "frontier": fleet_alerts.frontier,
     "coverage": fleet_alerts.coverage,
     "worker": fleet_alerts.worker,
 }
-_AT_THE_END = ("empty", "coverage")
+_AT_THE_END = ("empty", "archive_lost", "coverage")
 """What is still true of a job that has ended."""
 
 

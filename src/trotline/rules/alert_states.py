@@ -28,7 +28,7 @@ LONGEST_COMMAND = 160
 """Bytes."""
 HOUR: Seconds = 3600.0
 RENEW_EVERY: Seconds = 60.0
-"""The figure of an alert that fires changes with every look: that is not worth a write each time."""
+"""The figure of an alert changes with every look: that is not worth a write each time."""
 CHECKED_EVERY: Seconds = 15.0
 """That the rules were evaluated is written so often, as long as nothing else changes."""
 CHECKED_LATE: Seconds = 45.0
@@ -40,14 +40,14 @@ _replace = msgspec.structs.replace
 def step(book: AlertBook, findings: Sequence[Finding], rules: AlertRules, now: Moment, *, final: bool) -> AlertBook:
     """The alerts after an evaluation. `final`: the job has ended, and there is no later evaluation."""
     known = {alert.key: alert for alert in book.alerts}
-    unknown = {found.rule for found in findings if found.level is Level.UNKNOWN and not found.object}
+    unknown = {found.rule: _clean(found) for found in findings if found.level is Level.UNKNOWN and not found.object}
     chosen, more = _bounded([_clean(found) for found in findings if found.rule not in unknown], known)
     alerts: list[Alert] = []
     number = book.last_alert
     for key, alert in known.items():
         found = chosen.pop(key, None)
         if alert.rule in unknown:
-            after: Alert | None = _ended(alert, now) if final and alert.state is AlertState.FIRING else alert
+            after: Alert | None = _unknown(alert, unknown[alert.rule], now, final=final)
         elif found is None:
             after = _without(alert, now, final=final, clear_after=_clear_after(alert, rules))
         else:
@@ -150,6 +150,16 @@ def _bounded(
     return chosen, dict(left_out)
 
 
+def _unknown(alert: Alert, found: Finding, now: Moment, *, final: bool) -> Alert:
+    """The alert while nothing can be said of its condition: it stays, with the figure of now."""
+    if alert.state is AlertState.RESOLVED:
+        return alert
+    if final and alert.state is AlertState.FIRING:
+        return _ended(alert, now)
+    is_due = found.text and not alert.object and now - alert.text_at >= RENEW_EVERY
+    return _replace(alert, text=found.text, text_at=now) if is_due else alert
+
+
 def _with(alert: Alert, found: Finding, rules: AlertRules, now: Moment) -> Alert | None:
     """The alert after a finding; None: it is not pending any more."""
     if found.level is Level.OVER:
@@ -167,7 +177,7 @@ def _with(alert: Alert, found: Finding, rules: AlertRules, now: Moment) -> Alert
         alert = _replace(alert, since=now, mark=found.mark)
     if now - alert.since >= found.lasting:
         return _fired(_worded(alert, found, now), rules, now)
-    return alert if alert.text else _worded(alert, found, now)
+    return alert if alert.text and now - alert.text_at < RENEW_EVERY else _worded(alert, found, now)
 
 
 def _worded(alert: Alert, found: Finding, now: Moment) -> Alert:

@@ -14,6 +14,7 @@ import msgspec
 from trotline.model.alert import Severity
 from trotline.model.job import Job, Progress
 from trotline.model.time import Moment, Seconds
+from trotline.rules.archive_loss_note import ArchiveNote
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble
@@ -29,11 +30,14 @@ RULES: dict[str, str] = {
     "deadline": "deadline at risk",
     "proxies": "no proxy free",
     "proxies_down": "proxies down",
-    "proxies_file": "proxies file broken",
+    "proxies_file": "proxies file needs attention",
     "accounts": "no account free",
     "accounts_down": "accounts down",
     "database": "database slow",
     "sink": "sink unreachable",
+    "archive": "archive unavailable",
+    "archive_lost": "archived pages lost",
+    "broker": "broker unreachable",
     "frontier": "frontier unreachable",
     "coverage": "field coverage fell",
     "worker": "worker lost",
@@ -90,6 +94,10 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     database_clear: Seconds = 1.0
     sink_for: Seconds = 20.0
     """Most workers have not reached the sink for this long."""
+    archive_for: Seconds = 20.0
+    """The same for the archive."""
+    broker_for: Seconds = 20.0
+    """The broker of the frontier has not answered for this long."""
     frontier_for: Seconds = 20.0
     """A coordinator has not reached the frontier for this long."""
     coverage: float = 0.1
@@ -186,6 +194,9 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     """The names of workers with a recent heartbeat."""
     broken_files: Mapping[str, str] = {}
     """Host -> why its workers cannot use their proxies file."""
+
+    archive: ArchiveNote | None = None
+    """Pages that are gone from the archive; None: it is not known of any."""
 
     def command(self, verb: str, *words: str) -> str:
         return " ".join(["trotline", verb, self.job.id, *words])

@@ -67,6 +67,10 @@ class Unknown(StrEnum):
     ALONE = "no worker is running"
     SINK_UNREACHABLE = "no estimate: sink is unreachable"
     ARCHIVE_UNREACHABLE = "no estimate: archive is unreachable"
+    ARCHIVE_DENIES = "no estimate: archive denies access"
+    FEED_UNWRITABLE = "no estimate: a feed cannot be written"
+    POOLS = "no estimate: no proxy or account is free"
+    RESTING = "no estimate: all hosts rest after failures"
     FRONTIER_UNREACHABLE = "no estimate: frontier is unreachable"
 
 

@@ -4,11 +4,14 @@ import shlex
 
 from trotline.model.alert import Severity
 from trotline.model.proxy_pool import is_account_pool
-from trotline.model.time import Moment, iso
+from trotline.model.time import Moment, Seconds, iso
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level
 from trotline.rules.pool_names import members, titled
+from trotline.rules.pool_trouble_texts import trouble_line
 
 _SINK = "sink is unreachable"
+_ARCHIVE = ("archive is unreachable", "archive denies access")
+_WAITED_FOR = "nothing is lost, workers wait for it"
 
 
 def proxies(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -25,9 +28,7 @@ def proxies_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 def proxies_file(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return [
-        Finding(
-            rule="proxies_file", object=host, text=f"workers use the last good one: {why}", next="trotline proxies list"
-        )
+        Finding(rule="proxies_file", object=host, text=why, next="trotline proxies list")
         for host, why in sample.broken_files.items()
     ]
 
@@ -54,17 +55,25 @@ def database(sample: JobSample, rules: AlertRules) -> list[Finding]:
 
 
 def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
-    if not sample.held_back.startswith(_SINK):
+    waits = sample.held_back.startswith(_SINK)
+    return [_outage("sink", f"{_why(sample.held_back)}; {_WAITED_FOR}", rules.sink_for)] if waits else []
+
+
+def archive(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    waits = sample.held_back.startswith(_ARCHIVE)
+    return [_outage("archive", f"{_why(sample.held_back)}; {_WAITED_FOR}", rules.archive_for)] if waits else []
+
+
+def archive_lost(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    if sample.archive is None:
         return []
-    return [
-        Finding(
-            rule="sink",
-            severity=Severity.CRITICAL,
-            text=f"{sample.held_back}; nothing is lost, workers wait for it",
-            next="trotline doctor",
-            lasting=rules.sink_for,
-        )
-    ]
+    return [Finding(rule="archive_lost", text=sample.archive.sentence, next=sample.command("status"))]
+
+
+def broker(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    """Also while workers visit what they have at hand, and report nothing."""
+    said = _why(sample.progress.broker)
+    return [_outage("broker", f"{said}; nothing is lost, tasks in its queues wait", rules.broker_for)] if said else []
 
 
 def frontier(sample: JobSample, rules: AlertRules) -> list[Finding]:
@@ -111,6 +120,15 @@ def _clock_time(moment: Moment) -> str:
     return iso(int(moment))[11:19] + " UTC"
 
 
+def _why(said: str) -> str:
+    """Without "sink is unreachable: ", which the title of the alert says."""
+    return said.partition(": ")[2] or said
+
+
+def _outage(rule: str, text: str, lasting: Seconds) -> Finding:
+    return Finding(rule=rule, severity=Severity.CRITICAL, text=text, next="trotline doctor", lasting=lasting)
+
+
 def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: bool) -> list[Finding]:
     if sample.pools is None:
         return [Finding(rule=rule, level=Level.UNKNOWN)]
@@ -119,8 +137,7 @@ def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: boo
             rule=rule,
             object=f"{trouble.pool} for {trouble.host}",
             severity=Severity.CRITICAL,
-            text=f"{titled(trouble.pool)} has no free {members(trouble.pool, 1)} for {trouble.host}"
-            f" ({trouble.trouble})",
+            text=trouble_line(trouble),
             next="trotline proxies list",
             lasting=rules.proxies_for,
         )

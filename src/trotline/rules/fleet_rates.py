@@ -111,6 +111,11 @@ class FleetFlow(msgspec.Struct, frozen=True, kw_only=True):
         return min(1.0, self.busy + self.waits["frontier"] + self.waits["sink"])
 
     @property
+    def archives_longest(self) -> bool:
+        """A worker writes one batch after the other: is the archive most of that?"""
+        return self.archive > (self.store + self.settle) / max(1, self.workers)
+
+    @property
     def idle(self) -> float:
         """Slots for which no task may start now."""
         return self.waits["start"] + self.waits["no_lease"]

@@ -8,6 +8,7 @@ from trotline.model.queue_job import is_queue, own_program
 from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
 from trotline.rules.eta import Range
 from trotline.rules.job_figures import LISTING, signatures, visited
+from trotline.rules.pool_trouble_texts import trouble_line
 from trotline.rules.time_series import Point
 
 _UNCHANGED = "dropped: unchanged"
@@ -165,6 +166,8 @@ def _still(points: Sequence[Point], count: _Count, rules: AlertRules, clear: flo
 def _text(points: Sequence[Point], count: _Count, rules: AlertRules, what: str) -> str:
     first, last = _begin(points, rules.window), points[-1]
     bad, attempts = count(last) - count(first), _attempts(last) - _attempts(first)
+    if attempts <= 0:
+        return f"no attempt ended in the last {minutes(last.at - first.at)}: whether it goes on is not known"
     return f"{bad:,} of {attempts:,} attempts {what} in the last {minutes(last.at - first.at)}"
 
 
@@ -190,11 +193,10 @@ def _cause(sample: JobSample) -> tuple[str, str]:
         return f"no worker is running: start {own_program(sample.job)}", sample.command("watch")
     if not sample.workers:
         return "no worker is running", f"trotline work {sample.job.rules.source or sample.job.spider + '.py'}"
-    if sample.held_back:
-        return f"held back: {sample.held_back}", "trotline doctor"
+    if held_back := sample.held_back or sample.progress.missing or sample.progress.broker:
+        return f"held back: {held_back}", "trotline doctor"
     if sample.pools is not None and sample.pools.troubles:
-        first = sample.pools.troubles[0]
-        return f"pool {first.pool} has nothing free for {first.host} ({first.trouble})", "trotline proxies list"
+        return trouble_line(sample.pools.troubles[0]), "trotline proxies list"
     return "", sample.command("status")
 
 

@@ -212,7 +212,11 @@ def state_of(lane: LaneView) -> str:
 
 def is_down(lane: LaneView) -> bool:
     """It rests after failures, or for longer than the short rests of a lane that finds its rate."""
-    return lane.rests_for > 0 and (lane.trouble > MOSTLY or lane.rests_for >= LONG_REST)
+    return rests_after_failures(lane) or lane.rests_for >= LONG_REST
+
+
+def rests_after_failures(lane: LaneView) -> bool:
+    return lane.rests_for > 0 and lane.trouble > MOSTLY
 
 
 def all_rest(lanes: LaneSurvey, age: Seconds) -> str:

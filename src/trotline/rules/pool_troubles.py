@@ -1,6 +1,6 @@
 """Why tasks of a lane with a proxy pool wait: what operators should know about the pool."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -33,6 +33,8 @@ class PoolTrouble(msgspec.Struct, frozen=True, kw_only=True):
     resting: int = 0
     banned: int = 0
     down: int = 0
+    logins: int = 0
+    """Accounts at rest whose logins the site rejected; 0: it is not that, or not only that."""
     back_in: Seconds = 0.0
     """Until the next visit: the first member is back, or the next probe."""
 
@@ -51,10 +53,16 @@ def in_question(lane: LaneView) -> bool:
 
 
 def trouble_of(
-    lane: LaneView, ring: LanePoolView, down: int = 0, down_for: Seconds = 0.0, served: Collection[str] | None = None
+    lane: LaneView,
+    ring: LanePoolView,
+    down: int = 0,
+    down_for: Seconds = 0.0,
+    served: Collection[str] | None = None,
+    *,
+    only_logins: bool = False,
 ) -> PoolTrouble | None:
     """`down`: members that fail by themselves, `down_for`: until the first is tried again. `served`: the pools of the
-    live workers; None: not known."""
+    live workers; None: not known. `only_logins`: all bans of the pool are rejected logins."""
     pool = pool_of(lane.lane)
     found = _trouble(pool, ring, down, served)
     if found is None:
@@ -68,8 +76,22 @@ def trouble_of(
         resting=ring.resting,
         banned=ring.banned,
         down=down,
+        logins=ring.banned if only_logins and found in (Trouble.SITE_BLOCKED, Trouble.RESTING) else 0,
         back_in=down_for if found is Trouble.DOWN else max(ring.first_back, lane.rests_for),
     )
+
+
+def holds_all(lanes: Sequence[LaneView], troubles: Collection[PoolTrouble], waiting: int) -> bool:
+    """Is the pool of every lane that has tasks to visit in trouble? `lanes`: those that stand out; `waiting`: the tasks
+    of all lanes."""
+    troubled = {trouble.lane for trouble in troubles}
+    found = {lane.lane for lane in lanes if lane.waiting and lane.state is State.RUNNING}
+    return bool(found) and found <= troubled and not any(lane.leased for lane in lanes) and are_all(lanes, waiting)
+
+
+def are_all(lanes: Sequence[LaneView], waiting: int) -> bool:
+    """Have other lanes no tasks? Views look at a few lanes only, resting ones first."""
+    return sum(lane.waiting for lane in lanes) >= waiting
 
 
 def _trouble(pool: str, ring: LanePoolView, down: int, served: Collection[str] | None) -> Trouble | None:

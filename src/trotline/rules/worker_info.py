@@ -18,6 +18,8 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 600
 MOST_NAMES = 1_000
 """Pools, regions and routes of a worker that are read."""
+MOST_FAULTS = 50
+"""Proxies of a worker whose faults are read."""
 
 _VERDICTS = frozenset({*Kind, NO_REQUEST})
 _decode = msgspec.msgpack.Decoder(WorkerInfo).decode
@@ -69,6 +71,10 @@ def checked(stats: WorkStats | None) -> WorkStats | None:
     )
     if any(not seconds >= 0 for seconds in (*sums, *(timing.total for timing in timings))):
         return None
+    if stats.proxy_faults:
+        some = list(stats.proxy_faults.items())[:MOST_FAULTS]
+        faults = {member[:LONGEST_NAME]: why[:LONGEST_NAME] for member, why in some}
+        stats = msgspec.structs.replace(stats, proxy_faults=faults)
     if not stats.visits.keys() <= _VERDICTS:
         # A newer version may have more verdicts.
         known = {name: count for name, count in stats.visits.items() if name in _VERDICTS}

@@ -137,6 +137,7 @@ async def result_of(handler: Callable[[LoginSession], Any], session: LoginSessio
     said = handler(session)
     if inspect.isawaitable(said):
         said = await said
-    if isinstance(said, str):
-        return said or "rejected"
-    return "" if said else "rejected"
+    if isinstance(said, str) and said:
+        return said
+    # Also None: a handler without `return` has not said that it is logged in.
+    return "" if said else f"the login handler returned {said!r}"

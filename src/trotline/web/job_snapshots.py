@@ -7,18 +7,23 @@ where no coordinator runs.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from trotline.commands.open_pools import pool_watch
 from trotline.coordinator import job_eta
 from trotline.coordinator.held_back import held_back_of
-from trotline.coordinator.job_observer import OBSERVE_EVERY
+from trotline.coordinator.job_observer import OBSERVE_EVERY, Observation
 from trotline.errors import FrontierError
-from trotline.model.job import Job, Progress, WorkerView
+from trotline.model.job import Job, Progress, State, WorkerView
 from trotline.model.time import Seconds
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.job_figures import Figures, figures
+from trotline.rules.lane_survey import all_rest, rests_after_failures
+from trotline.rules.pool_trouble_texts import trouble_line, trouble_lines
+from trotline.rules.pool_troubles import PoolTrouble, holds_all, in_question, served_by
 from trotline.rules.survey_note import JobSummary
 from trotline.rules.time_series import FINEST, Point, rates
 from trotline.rules.worker_exit_log import CrewLog
@@ -29,6 +34,8 @@ from trotline.web.jobs_index import WITHIN, JobsIndex, Opened, Place
 FRESH: Seconds = 1.0
 ENDED_FRESH: Seconds = 30.0
 """The figures of a job that has ended change when it is revived; then its entry in the list changes, too."""
+POOLS_EVERY: Seconds = 10.0
+"""The proxy pools of a job whose lanes wait are looked at so often."""
 RATE_WINDOW: Seconds = 15.0
 """Pages per second are those of the last seconds."""
 GAP: Seconds = 3 * OBSERVE_EVERY
@@ -53,10 +60,25 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Workers that left or died."""
     points: Sequence[Point] = ()
     """Of the last hour, the newest from this look."""
+    troubles: Mapping[str, str] = {}
+    """Lane -> why its tasks wait for their proxy pool."""
 
     @property
     def figures(self) -> Figures | None:
         return None if self.progress is None else figures(self.progress)
+
+
+class PoolsLook(msgspec.Struct, frozen=True):
+    """The proxy pools of a job at one time."""
+
+    at: Seconds
+    troubles: Sequence[PoolTrouble]
+    hold_all: bool
+    """No task can be visited before one of these is over."""
+
+    @property
+    def held_back(self) -> str:
+        return "; ".join(trouble_lines(self.troubles, 1)) if self.hold_all else ""
 
 
 class _Kept(msgspec.Struct, kw_only=True):
@@ -70,6 +92,7 @@ class _Kept(msgspec.Struct, kw_only=True):
     points: list[Point] = []
     summary: JobSummary = JobSummary()
     log: CrewLog = CrewLog()
+    pools: PoolsLook | None = None
     observing: asyncio.Task[None] | None = None
 
 
@@ -124,7 +147,7 @@ class Snapshots:
 
     async def _read(self, kept: _Kept, place: Place, job: Job, opened: Opened) -> Snapshot:
         if kept.observing is None and (kept.observed_at is None or self._clock() - kept.observed_at >= OBSERVE_EVERY):
-            kept.observing = asyncio.create_task(self._observe(kept, job.id))
+            kept.observing = asyncio.create_task(self._observe(kept, place, job.id))
         if kept.observing is not None:
             await asyncio.wait([kept.observing], timeout=PATIENCE)
         progress = await opened.console.progress()
@@ -134,23 +157,49 @@ class Snapshots:
             # After the end a late heartbeat may still list a worker that has left.
             crew = []
         points = _with_now(kept.points, progress)
+        pools = kept.pools if kept.pools is not None and progress.state is State.RUNNING and crew else None
         held_back = progress.missing or await held_back_of(opened.console, job, crew) or progress.broker
-        eta = _eta(points, progress, crew, summary, held_back)
+        if pools is not None and not progress.leased:
+            held_back = held_back or pools.held_back
+        stands = Unknown.POOLS if pools is not None and pools.hold_all and not progress.leased else None
+        eta = _eta(points, progress, crew, summary, held_back, stands)
         view = job_view(place.url, job, progress, crew, held_back, _rate(points, progress), eta)
-        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log, points=points)
+        found = pools.troubles if pools is not None else ()
+        view = msgspec.structs.replace(view, pool_troubles=tuple(trouble_lines(found)))
+        return Snapshot(
+            view=view,
+            progress=progress,
+            crew=crew,
+            summary=summary,
+            log=kept.log,
+            points=points,
+            troubles={trouble.lane: trouble_line(trouble) for trouble in found},
+        )
 
-    async def _observe(self, kept: _Kept, job: str) -> None:
+    async def _observe(self, kept: _Kept, place: Place, job: str) -> None:
         """Besides the look: a survey of a hundred thousand lanes takes longer than a page may."""
         try:
             async with self._index.opened(job) as opened, asyncio.timeout(OBSERVE_WITHIN):
                 seen = await opened.observer.observe()
                 kept.points = await opened.observer.series(FINEST, seen.progress.now)
-            kept.summary, kept.log = seen.summary, seen.log
+                kept.summary, kept.log = seen.summary, seen.log
+                if kept.pools is None or self._clock() - kept.pools.at >= POOLS_EVERY:
+                    kept.pools = await self._pools(place, opened, seen)
         except (FrontierError, Refused):
             # The look itself says why the job cannot be read.
             return
         finally:
             kept.observed_at, kept.observing = self._clock(), None
+
+    async def _pools(self, place: Place, opened: Opened, seen: Observation) -> PoolsLook:
+        ended = seen.progress.finished_at is not None
+        lanes = [] if ended else await opened.console.lanes()
+        if not any(map(in_question, lanes)):
+            return PoolsLook(self._clock(), (), hold_all=False)
+        served = served_by([worker for worker in seen.crew if worker.silent_for < DEAD_AFTER])
+        async with pool_watch(place.url) as pools:
+            troubles = await pools.troubles(lanes, served, seen.progress.tallies)
+        return PoolsLook(self._clock(), troubles, hold_all=holds_all(lanes, troubles, seen.progress.waiting))
 
     def _last_known(self, kept: _Kept, place: Place, job: Job, why: str) -> Snapshot:
         if kept.snapshot is None or kept.read_at is None:
@@ -189,14 +238,25 @@ def _rate(points: list[Point], progress: Progress) -> float | None:
 
 
 def _eta(
-    points: list[Point], progress: Progress, crew: list[WorkerView], summary: JobSummary, held_back: str
+    points: list[Point],
+    progress: Progress,
+    crew: list[WorkerView],
+    summary: JobSummary,
+    held_back: str,
+    stands: Unknown | None,
 ) -> Range | Unknown | None:
     if progress.finished_at is not None:
         return None
+    first = summary.lanes.next_probe
+    if first is not None and rests_after_failures(first) and all_rest(summary.lanes, progress.now - summary.at):
+        stands = stands or Unknown.RESTING
+    alive = job_eta.living(crew) > 0
+    if stands is not None and job_eta.no_estimate(progress, held_back, alive=alive) is None:
+        return stands
     return job_eta.of_series(
         points[:-1],
         progress,
         summary.lanes.most_waiting,
         held_back,
-        alive=job_eta.living(crew) > 0,
+        alive=alive,
     )

@@ -45,7 +45,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
     """With a recent heartbeat."""
     held_back: str = ""
-    """Why most of its workers do not go on."""
+    """Why it does not go on: what most of its workers report, or that all its tasks wait for their proxy pool."""
+    pool_troubles: tuple[str, ...] = ()
+    """Why tasks wait for a proxy pool, also while others are visited: "all 12 proxies of pool isp rest for ..."."""
     spent: str = ""
     """The limit that it has reached."""
     eta: EtaView | None = None

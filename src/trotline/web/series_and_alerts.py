@@ -66,7 +66,9 @@ class Figures:
 
         async def read(opened: Opened) -> ArchiveNote | None:
             [note] = await opened.console.read_notes([archive_loss_note.NOTE])
-            return archive_loss_note.decode(note)
+            if note is None:
+                return None
+            return archive_loss_note.of_job(note, await opened.console.progress())
 
         return await self._of(job, "archive", read, None)
 

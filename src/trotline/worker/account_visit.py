@@ -252,7 +252,7 @@ class Accounts:
         log.warning("account.rejected %s: %s%s", visit.jar, why, f"\n{detail}" if detail else "")
         wait = proxy_judgement.AGAIN * (1.0 + self._parts.chance.random())
         outcome = _before_redirects(visit.lease.task, why, wait)
-        finished = FinishedVisit(lease=visit.lease, outcome=outcome, member=MemberResult.BLOCKED)
+        finished = FinishedVisit(lease=visit.lease, outcome=outcome, member=MemberResult.BLOCKED, login_rejected=True)
         visit.new_session = visit.new_session or account_sessions.logged_out(visit.kept)
         return finished
 

@@ -16,6 +16,7 @@ from collections import deque
 import msgspec
 
 from trotline.errors import (
+    ArchiveDenies,
     ArchiveError,
     ArchiveFileFails,
     ArchiveUnreachable,
@@ -166,19 +167,17 @@ class Committer:
     async def _commit(self, batch: list[FinishedVisit]) -> None:
         meter = self._parts.meter
         began = meter.now()
-        if self._archiver is not None:
-            batch = await self._archive(self._archiver, batch)
-        archived_at = meter.now()
-        stored = batch if self._parts.joint is not None else await self._stored(batch)
-        stored_at = meter.now()
+        with meter.step("archive"):
+            if self._archiver is not None:
+                batch = await self._archive(self._archiver, batch)
+        with meter.step("store"):
+            stored = batch if self._parts.joint is not None else await self._stored(batch)
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
-        await self._settle(await self._handed_over(stored))
+        with meter.step("settle"):
+            await self._settle(await self._handed_over(stored))
         ended = meter.now()
-        meter.archive += archived_at - began
-        meter.store += stored_at - archived_at
-        meter.settle += ended - stored_at
         meter.committed(ended - began)
         if self._parts.tracer is not None:
             self._trace(self._parts.tracer, stored, began, ended)
@@ -372,7 +371,8 @@ class Committer:
     async def _wait_for(self, what: str, error: FrontierError | SinkError | ArchiveError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
-        self.error = f"{what} is unreachable: {error.what}"
+        state = "denies access" if isinstance(error, ArchiveDenies) else "is unreachable"
+        self.error = f"{what} {state}: {error.what}"
         if isinstance(error, (FrontierFileFails, SinkFileFails, ArchiveFileFails)):
             left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:

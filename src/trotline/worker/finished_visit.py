@@ -104,6 +104,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     """The id of its response in the archive, or why it is not there."""
     kept: tuple[Artifact, ...] = ()
     """What the handler kept (`page.keep`); in the end `captures` has it."""
+    login_rejected: bool = False
+    """The site did not accept the login of its account."""
     lift: tuple[int, ...] = ()
     """Members that were banned for this page: it was not their fault."""
 
@@ -226,6 +228,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[name] = 1
             if self.request.wire:
                 tallies[pool_tallies.size_tally(self.lease.task.lane)] = self.request.wire
+            if self.login_rejected:
+                tallies[pool_tallies.login_tally(self.lease.task.lane)] = 1
         if isinstance(self.outcome, Retry):
             tallies[retry_tallies.route_tally(self.lease.task.route)] = 1
         return tallies

@@ -4,7 +4,8 @@ import asyncio
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from trotline.model.outcome import Bury, Done, Retry
@@ -12,6 +13,7 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, NO_REQUEST, SlotSeconds, Timing, WorkStats
 from trotline.worker.finished_visit import FinishedVisit
+from trotline.worker.proxy_faults import ProxyFaults
 
 LAGS = 20
 """Samples of the event loop's lag that are kept: about ten seconds."""
@@ -48,10 +50,11 @@ class WorkMeter:
         self._done = self._failed = self._handler_errors = 0
         self._visits: Counter[str] = Counter()
         self._fetch, self._parse, self._commit = TimingMeter(), TimingMeter(), TimingMeter()
-        self.archive: Seconds = 0.0
-        self.store: Seconds = 0.0
-        self.settle: Seconds = 0.0
+        self._steps = dict.fromkeys(("archive", "store", "settle"), 0.0)
+        self._step: tuple[str, Seconds] | None = None
+        """The one under way, and since when."""
         self._idle = dict.fromkeys(("start", "no_lease", "frontier", "sink"), 0.0)
+        self._faults = ProxyFaults()
         self._unexplained = 0.0
         """Idle time since the last sample that found an idle slot."""
         self._busy_seconds = 0.0
@@ -95,9 +98,23 @@ class WorkMeter:
                 self._fetch.add(request.took)
             if request.parse:
                 self._parse.add(request.parse)
+            if visit.lease.member:
+                self._faults.settled(visit)
 
     def committed(self, took: Seconds) -> None:
         self._commit.add(took)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Of a commit: "archive", "store", "settle". Its time counts while it lasts: it may wait for hours for a server
+        that is down."""
+        began = self.now()
+        self._step = name, began
+        try:
+            yield
+        finally:
+            self._step = None
+            self._steps[name] += self.now() - began
 
     def next_sample(self) -> Seconds:
         """How long to wait for it."""
@@ -137,11 +154,16 @@ class WorkMeter:
             fetch=self._fetch.timing(),
             parse=self._parse.timing(),
             commit=self._commit.timing(),
-            archive=self.archive,
-            store=self.store,
-            settle=self.settle,
+            proxy_faults=self._faults.newest(),
+            archive=self._step_so_far("archive", now),
+            store=self._step_so_far("store", now),
+            settle=self._step_so_far("settle", now),
             slots=SlotSeconds(busy=self._busy_so_far(now), **self._idle),
         )
+
+    def _step_so_far(self, name: str, now: Seconds) -> Seconds:
+        under_way, began = self._step or ("", now)
+        return self._steps[name] + (now - began if name == under_way else 0.0)
 
     def _busy_so_far(self, now: Seconds) -> Seconds:
         return self._busy_seconds + self._busy * (now - self._changed_at)

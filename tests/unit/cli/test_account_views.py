@@ -6,21 +6,23 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from trotline.cli import main as cli
-from trotline.cli.pool_view import down_line, down_names, names_in, trouble_line, use_line
+from trotline.cli.pool_view import down_line, down_names, names_in, use_line
 from trotline.config.backends import open_frontier, open_jobs, open_proxy_pools
 from trotline.config.proxy_pools import load
-from trotline.model.job import LaneRules
+from trotline.model.job import LaneRules, LaneView
 from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Snooze
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import DownMember, MemberResult, account_id, lane_of
+from trotline.model.proxy_pool import DownMember, LanePoolView, MemberResult, account_id, lane_of
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
-from trotline.rules.pool_tallies import PoolUse
-from trotline.rules.pool_troubles import PoolTrouble, Trouble
+from trotline.rules.pool_tallies import PoolUse, login_tally, only_logins
+from trotline.rules.pool_trouble_texts import trouble_line
+from trotline.rules.pool_troubles import PoolTrouble, Trouble, trouble_of
 from trotline.testing.frontier_contract import client
 
 FRONTIER = "sqlite:.trotline/shop.frontier.db"
@@ -179,7 +181,10 @@ def trouble(kind: Trouble, pool: str = "@buyers", members: int = 3, account: str
         ),
         (trouble(Trouble.DOWN), "all 3 accounts of @buyers fail, next try in 4 min"),
         (trouble(Trouble.EMPTY), "@buyers has no accounts: tasks of shop.example wait"),
-        (trouble(Trouble.SITE_BLOCKED), "shop.example blocks all accounts of @buyers: probing, next in 4 min"),
+        (
+            trouble(Trouble.SITE_BLOCKED),
+            "shop.example blocks all accounts of @buyers or rejects their logins: probing, next in 4 min",
+        ),
         (trouble(Trouble.NOT_SERVED), "no worker serves the pool @buyers: tasks of shop.example wait"),
         (trouble(Trouble.RESTING, "home"), "all 3 proxies of pool home rest for shop.example, first back in 4 min"),
     ],
@@ -188,9 +193,39 @@ def test_troubles_say_accounts(found: PoolTrouble, line: str) -> None:
     assert trouble_line(found) == line
 
 
+END_THE_REST = "then end the rest: trotline proxies list --pool @buyers --lane shop.example --release"
+
+
+@pytest.mark.parametrize(
+    ("logins", "account", "line"),
+    [
+        (3, "", "the logins of 3 accounts of @buyers were rejected by shop.example, next try in 4 min"),
+        (1, "", "the login of 1 account of @buyers was rejected by shop.example, next try in 4 min"),
+        (1, "/anna", "the login of account @buyers/anna was rejected by shop.example, next try in 4 min"),
+    ],
+)
+def test_rejected_logins_are_no_block_and_say_what_to_do(logins: int, account: str, line: str) -> None:
+    for kind in (Trouble.SITE_BLOCKED, Trouble.RESTING):
+        found = msgspec.structs.replace(trouble(kind, account=account), logins=logins)
+        assert trouble_line(found) == f"{line}: check passwords and the login handler, {END_THE_REST}"
+
+
+def test_bans_that_are_all_rejected_logins_are_known_by_the_counters_of_the_job() -> None:
+    lane = LaneView(lane="shop.example via @buyers", waiting=9, leased=0, interval=1.0)
+    ring = LanePoolView(lane=lane.lane, members=3, resting=3, banned=3, first_back=60.0)
+    counters = {"proxy blocked: @buyers": 3, login_tally(lane.lane): 3}
+    assert only_logins(counters) == {"@buyers"}
+    assert only_logins({**counters, "proxy blocked: @buyers": 4}) == only_logins({}) == set()
+    for known, logins in ((True, 3), (False, 0)):
+        found = trouble_of(lane, ring, only_logins=known)
+        assert found is not None and found.logins == logins
+
+
 def test_uses_and_names_of_accounts(call: Call) -> None:
     use = PoolUse(pool="@buyers", pages=98, bans=1, faults=2)
     assert use_line(use) == "@buyers: 98 pages, blocked or login rejected: 1, 2 faults"
+    known = PoolUse(pool="@buyers", pages=98, bans=3, logins_rejected=2)
+    assert use_line(known) == "@buyers: 98 pages, 2 logins rejected, blocked: 1"
     name = names_in(load("proxies.toml"))
     down = down_names({"@buyers": [DownMember(account_id("@buyers/anna"), 3, 60.0), DownMember(7, 3, 60.0)]}, name)
     assert down_line("@buyers", down["@buyers"]) == "@buyers: down: anna, member 000000000007"

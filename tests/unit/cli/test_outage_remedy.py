@@ -2,7 +2,8 @@
 
 import pytest
 
-from trotline.cli.outage_remedy import FEED, remedy
+from trotline.cli.outage_remedy import remedy
+from trotline.coordinator.job_eta import FEED
 from trotline.model.job import Job, LaneRules
 from trotline.model.queue_job import SCRAPY
 

@@ -11,16 +11,16 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import proxies_simulate
-from trotline.commands.proxies_list import hex_id
 from trotline.config.backends import open_frontier, open_jobs, open_proxy_pools
 from trotline.config.proxy_pools import load
-from trotline.model.job import LaneRules
+from trotline.model.job import LaneRules, WorkerInfo
 from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done, Snooze
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import MemberResult, Pool, lane_of
+from trotline.model.proxy_pool import MemberResult, Pool, hex_id, lane_of
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
+from trotline.model.work_stats import WorkStats
 from trotline.rules.proxy_simulation import PRESETS
 from trotline.testing.frontier_contract import client
 
@@ -123,6 +123,29 @@ def test_without_the_file_the_frontier_says_which_pools_there_are(call: Call, pr
     assert "no host was visited through it yet" in out
 
 
+@pytest.mark.parametrize("setting", ["nowhere.toml", "broken.toml"])
+def test_a_file_that_is_gone_or_broken_does_not_hide_what_the_fleet_shares(
+    call: Call, proxies: str, setting: str
+) -> None:
+    Path("broken.toml").write_text("pools = nothing")
+    banned, _ = used([MemberResult.BLOCKED, MemberResult.GOOD])
+    code, out, err = call("proxies", "list", "--proxies", setting)
+    lane = call("proxies", "list", "--lane", LANE, "--proxies", setting)
+
+    assert code == 0
+    assert re.search(r"shop\.example +3 +2 +0 +1 +1$", out, re.M)
+    assert err.startswith("warning: ") and setting in err and "members are shown by their ids" in err
+    assert lane[0] == 0 and f"{hex_id(banned)} " in lane[1]
+
+
+def test_a_file_that_is_gone_is_an_error_where_nothing_is_shared(call: Call) -> None:
+    asyncio.run(_used([]))
+    code, out, err = call("proxies", "list", "--proxies", "nowhere.toml")
+
+    assert (code, out) == (2, "")
+    assert "nowhere.toml cannot be read" in err
+
+
 def test_json_has_the_same_for_machines(call: Call, proxies: str) -> None:
     used([MemberResult.BLOCKED])
     found = events(call("proxies", "list", "--proxies", proxies, "--json")[1])
@@ -183,7 +206,44 @@ def test_members_that_fail_by_themselves_are_down_for_all_hosts(call: Call, prox
     assert (down["member"], down["proxy"], down["faults"]) == (hex_id(only.id), None, 3)
 
 
-async def faults(hosts: int) -> None:
+def test_a_proxy_that_is_down_has_the_reason_that_a_worker_met(call: Call, proxies: str) -> None:
+    pool = load(proxies).pool("home")
+    only = pool.members[0]
+    asyncio.run(registered(msgspec.structs.replace(pool, version=pool.version + 1, members=(only,))))
+    stats = WorkStats(proxy_faults={hex_id(only.id): "proxy: login refused (status 407)"})
+    about = WorkerInfo(host="node-1", stats=stats, proxies_trouble="pool 'home' has 1 proxy, 3 before")
+    asyncio.run(faults(3, about))
+    out = call("proxies", "list")[1]
+    lane = call("proxies", "list", "--pool", "home", "--lane", "h0.example")[1]
+    [down] = [one for one in events(call("proxies", "list", "--json")[1]) if one["event"] == "down"]
+
+    assert re.search(r"3 faults in a row, back in .* s: proxy: login refused \(status 407\)$", out, re.M)
+    assert "workers on node-1: pool 'home' has 1 proxy, 3 before" in out
+    assert "proxy: login refused (status 407)" in lane
+    assert down["why"] == "proxy: login refused (status 407)"
+
+
+def test_a_pool_whose_hosts_are_forgotten_says_which_job_used_it(call: Call, proxies: str) -> None:
+    asyncio.run(ended_job())
+    out = call("proxies", "list", "--pool", "home")[1]
+    [pool] = events(call("proxies", "list", "--pool", "home", "--json")[1])
+
+    assert "  no host is visited through it now; shop-1: 98 pages, 2 bans\n" in out
+    assert pool["last_use"]["job"] == "shop-1"
+
+
+async def ended_job() -> None:
+    jobs = await open_jobs(FRONTIER)
+    job = await jobs.start("shop", LaneRules())
+    await jobs.close()
+    frontier = client(await open_frontier(FRONTIER, job))
+    await frontier.put([Task(url="https://h/", route="page", lane="h", fingerprint=1)])
+    [lease] = await frontier.lease("w", 1)
+    await frontier.settle("w", [Settlement(lease, Done(), tallies={"proxy good: home": 98, "proxy blocked: home": 2})])
+    await frontier.close()
+
+
+async def faults(hosts: int, info: WorkerInfo | None = None) -> None:
     jobs = await open_jobs(FRONTIER)
     # So fast that no member rests any more when a command looks at it, also where files are in memory.
     job = await jobs.start("shop", LaneRules(default=Pace(rate=Rate(1_000_000.0))))
@@ -199,6 +259,7 @@ async def faults(hosts: int) -> None:
     for _ in range(hosts):
         [lease] = await frontier.lease("w", 1, wait=2.0, pools=("home",))
         await frontier.settle("w", [Settlement(lease, Snooze(60.0, "proxy"), member=MemberResult.FAULT)])
+    await frontier.beat("w", info)
     await frontier.close()
 
 
@@ -210,7 +271,6 @@ async def faults(hosts: int) -> None:
         (("--release",), "--release needs --lane"),
         (("--lane", LANE, "--member", "192.0.2.1:3128"), "--member needs --release"),
         (("--lane", LANE, "--release", "--member", "10.0.0.1:80"), "no member '10.0.0.1:80' of pool 'home'"),
-        (("--proxies", "nowhere.toml"), "nowhere.toml cannot be read"),
         (("--frontier", "sqlite:nowhere.db"), "there is no frontier sqlite:nowhere.db"),
     ],
 )

@@ -351,6 +351,48 @@ def test_a_new_bad_line_is_said_once(write: Write, caplog: pytest.LogCaptureFixt
     assert "s3cret" not in said
 
 
+LIST = [f"http://192.0.2.{number}:3128" for number in range(10)]
+
+
+def listed(proxies: list[str]) -> str:
+    return f"[pools.home]\nproxies = {proxies!r}\n"
+
+
+def test_a_pool_that_became_smaller_says_so_for_an_hour(
+    write: Write, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    book = load(write(listed(LIST)), clock=clock)
+    for left, trouble in (
+        (9, ""),
+        (8, "pool 'home' has 8 proxies, 10 before it was read again"),
+        (4, "pool 'home' has 4 proxies, 10 before it was read again"),
+    ):
+        write(listed(LIST[:left]))
+        book.reload()
+        assert book.trouble == trouble
+    assert caplog.text.count("proxies.fewer") == 3
+    clock.now += 3601.0
+    assert book.trouble == ""
+    write(listed(LIST))
+    book.reload()
+    assert book.trouble == ""
+
+
+def test_a_pool_with_lines_that_cannot_be_read_says_so_until_they_can(
+    write: Write, clock: Clock, tmp_path: Path
+) -> None:
+    lines = tmp_path / "list.txt"
+    lines.write_text("\n".join(LIST))
+    book = load(write('[pools.home]\nlist = "list.txt"\n'), clock=clock)
+    lines.write_text("\n".join([*LIST[:9], "not a proxy"]))
+    book.reload()
+    clock.now += 7200.0
+    assert "pool 'home' has 9 proxies, 10 before it was read again: 1 line is not used: line 10: " in book.trouble
+    lines.write_text("\n".join(LIST))
+    book.reload()
+    assert book.trouble == ""
+
+
 def test_doctor_gets_a_line_for_each_pool(write: Write) -> None:
     book = load(
         write(

@@ -82,7 +82,7 @@ def test_a_pool_without_a_free_proxy_is_an_alert_until_it_has_one(play):
 
     assert "no proxy" not in world.before
     assert (
-        "no proxy free (datacenter for shop.example): pool datacenter has no free proxy for shop.example"
+        "no proxy free (datacenter for shop.example): all 2 proxies of pool datacenter rest for shop.example, first"
         in world.during
     )
     over = [event.data["alert"] for event in world.said if event.event == "alert.over"]

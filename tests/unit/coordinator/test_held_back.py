@@ -1,5 +1,6 @@
 """What holds the workers of a job back is said of the job, wherever an operator looks at it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from trotline.cli.status import facts as status_facts
 from trotline.cli.status import table as status_table
 from trotline.commands.run_report import Report, Reporter
 from trotline.coordinator.held_back import held_back_by
-from trotline.model.job import Job, LaneRules, Progress, WorkerInfo, WorkerView
+from trotline.coordinator.job_eta import consequence
+from trotline.model.job import Job, LaneRules, LaneView, Progress, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
+from trotline.rules.pool_troubles import PoolTrouble, Trouble
 from trotline.testing.frontier_contract.bench import tasks
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)
@@ -101,6 +104,37 @@ def test_there_is_no_estimate_while_the_sink_the_archive_or_the_frontier_is_away
     assert Outlook().update(report(held_back="archive is unreachable: s3://b/p")) is Unknown.ARCHIVE_UNREACHABLE
     assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
     assert Unknown.SINK_UNREACHABLE == "no estimate: sink is unreachable"
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"), [("SignatureDoesNotMatch", "check its credentials"), ("RequestTimeTooSkewed", "set the clock")]
+)
+def test_an_archive_that_denies_access_has_another_remedy(why: str, remedy: str):
+    held = f"archive denies access: s3://b/p refuses us: {why}"
+    assert Outlook().update(report(held_back=held)) is Unknown.ARCHIVE_DENIES
+    assert remedy in consequence(held)
+
+
+def test_there_is_no_estimate_while_a_feed_cannot_be_written():
+    assert Outlook().update(report(held_back="feed cannot be written: disk full")) is Unknown.FEED_UNWRITABLE
+
+
+def lane(name: str, **more: Any) -> LaneView:
+    return LaneView(**({"lane": name, "waiting": 50, "leased": 0, "interval": 1.0} | more))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_there_is_no_estimate_while_all_tasks_wait_for_hosts_or_proxies(whole: bool):
+    def found(*lanes: LaneView, troubles: Sequence[PoolTrouble] = ()) -> Range | Unknown:
+        return Outlook().update(report(held_back="", whole=whole, lanes=list(lanes), troubles=list(troubles)))
+
+    down, fine = lane("a.example", rests_for=5.0, trouble=0.9), lane("b.example")
+    pooled = lane("a.example via isp")
+    rests = PoolTrouble(pool="isp", lane=pooled.lane, host="a.example", trouble=Trouble.RESTING)
+    assert found(down, down) is Unknown.RESTING
+    assert found(pooled, pooled, troubles=[rests]) is Unknown.POOLS
+    others = [found(down, fine), found(pooled, fine, troubles=[rests]), found(down), found(pooled, troubles=[rests])]
+    assert not {Unknown.RESTING, Unknown.POOLS} & {each for each in others if isinstance(each, Unknown)}
 
 
 def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there_is_no_estimate():

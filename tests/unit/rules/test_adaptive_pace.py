@@ -160,8 +160,15 @@ def test_failures_in_a_row_open_the_breaker(kind):
     failed = adaptive_pace.learn(failed, LaneFeedback(kind, 0.1), NOW, 0.0)
 
     assert failed.rest_until == NOW + FIRST_REST
-    assert failed.rest_why == f"{BREAKER} failures in a row"
+    why = "blocked by the site" if kind is Kind.BLOCKED else f"{BREAKER} failures in a row"
+    assert failed.rest_why == why
     assert pace.allowed(failed, NOW) == 1, "one probe at a time"
+
+
+def test_a_site_that_blocks_a_whole_pool_has_no_failures_that_were_not_counted():
+    failed = adaptive_pace.learn(pace.suspected(lane()), LaneFeedback(Kind.BLOCKED, 0.1), NOW, 0.0)
+    assert failed.rest_until > NOW
+    assert failed.rest_why == "blocked by the site"
 
 
 def test_one_good_answer_between_failures_keeps_the_breaker_closed():

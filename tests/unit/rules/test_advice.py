@@ -144,6 +144,24 @@ def test_a_slow_archive_is_named_and_not_the_store_beside_it():
     assert "the archive is slow: workers wait for it for 95% of the time" in held_back.sentence
 
 
+def test_an_archive_that_does_not_answer_is_named_though_no_page_was_finished():
+    stands = {"rate": 0.01, "busy": 0.0, "sink": 1.0}
+
+    archive = advise(progress(), summary(MANY, 2, archive=1.0, **stands))
+    sink = advise(progress(), summary(MANY, 2, store=1.0, **stands))
+
+    assert told(archive) == ("archive", 0)
+    assert told(sink) == ("commits", 0)
+
+
+def test_a_broker_that_is_down_is_the_limit_when_no_task_is_at_hand():
+    down = "broker is unreachable: connection refused"
+    fine = summary([lane(interval=0.5)], rate=2.0, **IDLE)
+
+    assert advise(progress(broker=down, leased=0), fine).sentence == f"held back: {down}"
+    assert advise(progress(broker=down), fine).limit == "pace"
+
+
 def test_a_server_that_does_not_say_is_not_a_limit():
     servers = (ServerUse(role="database", kind="any"), ServerUse(role="frontier", kind="any"))
 

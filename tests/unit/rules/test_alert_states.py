@@ -137,6 +137,25 @@ def test_a_figure_is_renewed_once_a_minute_and_a_severity_at_once() -> None:
     assert (play.alert.text, play.alert.severity) == ("4 pages", Severity.CRITICAL)
 
 
+def test_a_figure_is_renewed_while_an_alert_is_pending() -> None:
+    play = Play()
+    play.after(0, finding(text="1 page", lasting=600.0))
+    play.after(60, finding(text="2 pages", lasting=600.0))
+    assert (play.alert.state, play.alert.text) == (AlertState.PENDING, "2 pages")
+
+
+def test_a_figure_is_renewed_while_nothing_can_be_said_and_the_alert_stays() -> None:
+    """As when a site blocks all proxies, and no attempt is made any more."""
+    play = Play()
+    play.after(0, finding(text="40 of 80 attempts"))
+    play.after(5, finding(text="no attempt", level=Level.UNKNOWN))
+    assert play.alert.text == "40 of 80 attempts"
+    play.after(60, finding(text="no attempt", level=Level.UNKNOWN))
+    assert (play.alert.state, play.alert.text) == (AlertState.FIRING, "no attempt")
+    play.after(60, finding(text="", level=Level.UNKNOWN))
+    assert play.alert.text == "no attempt"
+
+
 def test_an_alert_that_comes_and_goes_is_held() -> None:
     play = Play()
     for _ in range(3):

@@ -10,6 +10,8 @@ from trotline.model.work_stats import BOUNDS, Timing
 from trotline.rules import commit_times
 from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import AlertRules, DownShare, Finding, JobSample, Level, LostWorker, PoolSample
+from trotline.rules.archive_loss_note import ArchiveNote
+from trotline.rules.broker_shelves import unreachable
 from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
 from trotline.rules.time_series import point_of
@@ -18,7 +20,8 @@ JOB = Job(id="shop-1", spider="shop", started_at=0.0)
 
 
 def found(**more: Any) -> list[Finding]:
-    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0)
+    own = {name: more.pop(name) for name in ("broker", "finished_at") if name in more}
+    now = Progress(waiting=0, leased=0, done=1, dead=0, tallies={"records": 1}, now=60.0, **own)
     more.setdefault("commit_p95", 0.1)
     more.setdefault("pools", PoolSample(now=60.0))
     sample = JobSample(job=JOB, progress=now, points=[point_of(now, 1)], workers=1, **more)
@@ -37,7 +40,7 @@ def test_a_lane_without_a_free_proxy_is_an_object_of_its_own() -> None:
         60.0,
         Severity.CRITICAL,
     )
-    assert one.text == "pool isp has no free proxy for a.example (resting)"
+    assert one.text == "all 12 proxies of pool isp rest for a.example"
     assert (other.rule, other.object) == ("accounts", "@buyers for shop.example")
 
 
@@ -51,9 +54,9 @@ def test_accounts_stand_beside_proxies() -> None:
     troubles = [trouble("home"), trouble("@buyers")]
     down = {"@buyers": DownShare(2, 3), "home": DownShare(2, 3)}
     assert [(each.rule, each.text) for each in found(pools=PoolSample(now=60.0, troubles=troubles, down=down))] == [
-        ("proxies", "pool home has no free proxy for shop.example (resting)"),
+        ("proxies", "all 12 proxies of pool home rest for shop.example"),
         ("proxies_down", "2 of 3 proxies of pool home are down"),
-        ("accounts", "@buyers has no free account for shop.example (resting)"),
+        ("accounts", "all 12 accounts of @buyers rest for shop.example"),
         ("accounts_down", "2 of 3 accounts of @buyers are down"),
     ]
 
@@ -71,6 +74,33 @@ def test_a_sink_that_cannot_be_reached_fires() -> None:
     [sink] = found(held_back="sink is unreachable: no route (3 of 3 workers)")
     assert (sink.rule, sink.severity, sink.lasting) == ("sink", Severity.CRITICAL, 20.0)
     assert found(held_back="frontier is unreachable") == []
+
+
+def test_an_archive_that_cannot_be_reached_fires() -> None:
+    [archive] = found(held_back="archive is unreachable: s3://pages: connection refused (3 of 3 workers)")
+    assert (archive.rule, archive.severity, archive.lasting) == ("archive", Severity.CRITICAL, 20.0)
+    assert archive.text.endswith("connection refused (3 of 3 workers); nothing is lost, workers wait for it")
+
+
+def test_an_archive_that_denies_access_fires_and_is_not_called_unreachable() -> None:
+    [archive] = found(held_back="archive denies access: s3://pages refuses us: SignatureDoesNotMatch (3 of 3 workers)")
+    assert (archive.rule, "unreachable" in archive.text) == ("archive", False)
+    assert archive.text.startswith("s3://pages refuses us: SignatureDoesNotMatch (3 of 3 workers); nothing is lost")
+
+
+def test_pages_that_are_gone_from_the_archive_fire_and_stay_when_the_job_has_ended() -> None:
+    lost = ArchiveNote(lost=12, place="s3://pages", incomplete=True)
+    [running] = found(archive=lost)
+    assert (running.rule, running.next) == ("archive_lost", "trotline status shop-1")
+    assert running.text.startswith("at least 12 pages of this job were written to s3://pages and are gone")
+    [ended] = found(archive=lost, finished_at=60.0)
+    assert ended.rule == "archive_lost"
+
+
+def test_a_broker_that_cannot_be_reached_fires_also_while_workers_have_tasks_at_hand() -> None:
+    [broker] = found(broker=unreachable("amqp://db: connection refused"))
+    assert (broker.rule, broker.severity, broker.lasting) == ("broker", Severity.CRITICAL, 20.0)
+    assert broker.text.startswith("amqp://db: connection refused; nothing is lost")
 
 
 def drop(points: float) -> CoverageDrop:

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from trotline.cli.pool_view import trouble_line, trouble_lines, use_line
+from trotline.cli.pool_view import use_line
 from trotline.model.job import LaneView, State, WorkerInfo, WorkerView
 from trotline.model.proxy_pool import LanePoolView, MemberResult
 from trotline.rules.pool_tallies import PoolUse, size_tally, tally, uses
+from trotline.rules.pool_trouble_texts import trouble_line, trouble_lines
 from trotline.rules.pool_troubles import in_question, served_by, trouble_of
 
 LANE = "shop.example via residential"

@@ -47,7 +47,8 @@ def test_a_rejected_login_rests_the_account_and_costs_the_page_nothing() -> None
     done = visit(with_login(), frontier, Browser(shop), ways=Ways(wrong))
 
     assert done.member is MemberResult.BLOCKED
-    assert why(done) == "login rejected: rejected (last answer: 200 of POST /login)"
+    assert why(done) == "login rejected: the login handler returned False (last answer: 200 of POST /login)"
+    assert done.settlement().tallies["logins rejected: @buyers"] == 1
 
 
 def test_a_login_handler_that_raises_rests_the_account_and_loses_no_page() -> None:

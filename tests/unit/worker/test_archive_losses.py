@@ -7,7 +7,7 @@ from trotline.config.backends import open_frontier, open_jobs
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import LaneRules
 from trotline.rules import archive_loss_note
-from trotline.worker.archive_losses import ArchiveLosses
+from trotline.worker.archive_losses import ArchiveLosses, tell_of_a_death
 
 
 async def test_what_several_workers_lost_is_told_once_and_added_up(tmp_path: Any) -> None:
@@ -32,6 +32,21 @@ async def test_what_several_workers_lost_is_told_once_and_added_up(tmp_path: Any
     one.lost = 4
     await first.tell()
     assert await told() == 6
+    await opened.close()
+    await jobs.close()
+
+
+async def test_a_death_makes_the_number_a_lower_bound_and_is_written_once(tmp_path: Any) -> None:
+    url = f"sqlite:{tmp_path / 'frontier.db'}"
+    jobs = await open_jobs(url)
+    opened = await open_frontier(url, await jobs.start("shop", LaneRules()))
+    assert await tell_of_a_death(opened.console, "file:pages")
+    assert await tell_of_a_death(opened.console, "file:pages")
+    await ArchiveLosses(SimpleNamespace(lost=3), opened.console, "file:pages").tell()  # type: ignore[arg-type]
+    [note] = await opened.console.read_notes([archive_loss_note.NOTE])
+    found = archive_loss_note.decode(note)
+    assert note is not None and note.version == 2
+    assert found is not None and (found.lost, found.incomplete) == (3, True)
     await opened.close()
     await jobs.close()
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.worker.fake_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
-from trotline.errors import ArchiveUnreachable
+from trotline.errors import ArchiveDenies, ArchiveUnreachable
 from trotline.model.limits import MIB
 from trotline.testing.archive_contract import capture
 from trotline.testing.virtual_time import run_virtual
@@ -17,13 +17,15 @@ POLICY = WorkerPolicy(batch=4, backlog=8, commit_every=0.05)
 
 
 class DiaryArchive:
-    def __init__(self, diary: Diary, *, away=0, slow=0.0, bad=()) -> None:
-        self.diary, self.away, self.slow, self.bad = diary, away, slow, bad
+    def __init__(self, diary: Diary, *, away=0, slow=0.0, bad=(), denies=False) -> None:
+        self.diary, self.away, self.slow, self.bad, self.denies = diary, away, slow, bad, denies
 
     async def write(self, batch):
         await asyncio.sleep(self.slow)
         if self.away:
             self.away -= 1
+            if self.denies:
+                raise ArchiveDenies("s3://pages refuses us: SignatureDoesNotMatch")
             raise ArchiveUnreachable("s3://pages is unreachable: HTTP 503")
         if any(one.url in self.bad for one in batch):
             raise RuntimeError("cannot be encoded")
@@ -85,6 +87,16 @@ def test_an_archive_that_is_away_is_waited_for_and_leasing_stops():
         await until(committer.room.is_set)
 
     assert [what for what, _ in run(story, away=2)] == ["archive", "store", "settle"]
+
+
+def test_an_archive_that_denies_access_is_waited_for_and_not_called_unreachable():
+    async def story(committer):
+        committer.add(archived(1))
+        await until(lambda: committer.error)
+        assert committer.held_back == "archive denies access: s3://pages refuses us: SignatureDoesNotMatch"
+        await until(committer.room.is_set)
+
+    assert [what for what, _ in run(story, away=2, denies=True)] == ["archive", "store", "settle"]
 
 
 def test_bodies_that_wait_stop_leasing_before_there_are_many_visits():

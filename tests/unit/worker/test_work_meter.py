@@ -35,7 +35,7 @@ class SlowToLease(DiaryFrontier):
         return await super().lease(*given, **named)
 
 
-def figures(leases, fetcher=None, *, sink=None, frontier=None, seconds=20.0, policy=None) -> WorkStats:
+def figures(leases, fetcher=None, *, sink=None, frontier=None, seconds=20.0, policy=None, stop=True) -> WorkStats:
     """Of a worker after this time, and its shares of the slots' time."""
     diary: Diary = []
     frontier = frontier or DiaryFrontier(diary, leases)
@@ -48,8 +48,11 @@ def figures(leases, fetcher=None, *, sink=None, frontier=None, seconds=20.0, pol
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(seconds)
         stats = worker.stats
-        worker.stop()
-        await running
+        if stop:
+            worker.stop()
+        else:
+            running.cancel()
+        await asyncio.wait([running])
         return stats
 
     return run_virtual(story())
@@ -125,6 +128,13 @@ def test_a_sink_that_is_slow_is_named():
 def test_storing_and_settling_are_told_apart():
     stats = figures([lease(token) for token in range(1, 9)], sink=DiarySink([], slow=0.5))
     assert stats.store == pytest.approx(stats.commit.total) and stats.settle == pytest.approx(0.0)
+
+
+def test_the_time_of_a_store_that_does_not_end_counts_while_it_lasts():
+    """An archive or a sink that is down is waited for for hours."""
+    sink = DiarySink([], away=10**9)
+    stats = figures([lease(token) for token in range(1, 9)], sink=sink, stop=False)
+    assert stats.store > 15 and stats.archive == 0.0
 
 
 def test_a_blocked_event_loop_is_seen_for_some_seconds():

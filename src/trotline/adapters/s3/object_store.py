@@ -27,7 +27,7 @@ from trotline.adapters.s3.errors import (
     unreadable_name,
 )
 from trotline.adapters.s3.s3_url import Address
-from trotline.errors import ArchiveError, ArchiveUnreachable, SettingsError
+from trotline.errors import ArchiveDenies, ArchiveError, ArchiveUnreachable, SettingsError
 from trotline.model.limits import MIB
 from trotline.model.secret import Secret, SecretMissing
 from trotline.ports.object_store import StoredObject
@@ -154,9 +154,7 @@ class S3Objects:
         except (NotFoundError, FileNotFoundError) as error:
             raise KeyError(self._place) from error
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise ArchiveUnreachable(
-                f"{self._place} refuses us: {cause(str(error))}", hint=refusal_hint(str(error))
-            ) from None
+            raise self._denies(error) from None
         except (BaseError, OSError) as error:
             if foreign := unreadable_name(str(error)):
                 # Not an outage: it lasts until somebody removes it. The client gives up the whole list at it.
@@ -167,14 +165,15 @@ class S3Objects:
                 raise ArchiveUnreachable(f"{self._place}: there is no such bucket", hint=_NO_BUCKET) from None
             if is_credential_lookup(str(error)):
                 # It is not the archive that answered, or did not: no request was sent to it.
-                raise ArchiveUnreachable(
+                raise ArchiveDenies(
                     f"{self._place} was not asked: no credentials were found", hint=NO_CREDENTIALS
                 ) from None
-            refused = isinstance(error, GenericError) and " 403 " in str(error)
-            what = f"{self._place} refuses us" if refused else f"{self._place} is unreachable"
-            raise ArchiveUnreachable(
-                f"{what}: {cause(str(error))}", hint=refusal_hint(str(error)) if refused else _ENDPOINT
-            ) from None
+            if isinstance(error, GenericError) and " 403 " in str(error):
+                raise self._denies(error) from None
+            raise ArchiveUnreachable(f"{self._place} is unreachable: {cause(str(error))}", hint=_ENDPOINT) from None
+
+    def _denies(self, error: Exception) -> ArchiveDenies:
+        return ArchiveDenies(f"{self._place} refuses us: {cause(str(error))}", hint=refusal_hint(str(error)))
 
 
 _NO_BUCKET = "Make it, or name another."

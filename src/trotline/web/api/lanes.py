@@ -33,6 +33,8 @@ class LanesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     age: Seconds | None
     """Seconds since then; null: never."""
     lanes: list[LaneView]
+    troubles: dict[str, str] = {}
+    """Lane -> why its tasks wait for their proxy pool; of the lanes that stand out."""
     more: bool
     """There are further ones that fit, and are not listed."""
 
@@ -68,6 +70,7 @@ async def lanes(call: Call) -> LanesAnswer:
         surveyed_at=iso(summary.at) if summary.at else None,
         age=_age(summary.at, look.progress.now) if look.progress is not None else None,
         lanes=found,
+        troubles=dict(look.troubles),
         more=more,
     )
 

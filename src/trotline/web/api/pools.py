@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from trotline.commands.proxies_list import MemberNames, PoolState, hex_id, members, survey
-from trotline.model.proxy_pool import LanePoolView, is_account_pool
+from trotline.commands.proxies_list import MemberNames, PoolState, members, survey
+from trotline.model.proxy_pool import LanePoolView, hex_id, is_account_pool
 from trotline.model.time import Seconds
 from trotline.web.api.types import JobPath, Name
 from trotline.web.errors import Refused

@@ -102,6 +102,9 @@ async def page(call: Call) -> web.Response:
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
+        lane_troubles=snapshot.troubles,
+        # The sentence says it already, if it holds the whole job back.
+        pool_troubles=[one for one in view.pool_troubles if one not in view.held_back],
         signatures=_signatures(progress, found, dead, summary.failures),
         advice=advise(progress, summary, outage_text(view.held_back)),
         alarm=bool(outage_text(view.held_back)),

@@ -1,6 +1,6 @@
 """The sentence on top of a job's page: what it does, and what limits it."""
 
-from trotline.coordinator.job_eta import consequence, outage_text
+from trotline.coordinator.job_eta import FEED, consequence, outage_text
 from trotline.rules.advice import advise
 from trotline.web.job_snapshots import Snapshot
 from trotline.web.pages import formatting
@@ -23,7 +23,10 @@ def sentence(snapshot: Snapshot, rate: float | None) -> str:
     if view.held_back:
         if not outage_text(view.held_back):
             return f"Held back: {view.held_back}."
-        return f"Held back: {view.held_back}; {consequence(view.held_back)}; check it: trotline doctor {view.spider}.py"
+        said = f"Held back: {view.held_back}; {consequence(view.held_back)}"
+        if view.held_back.startswith(FEED):
+            return f"{said}."
+        return f"{said}; check it: trotline doctor {view.spider}.py"
     if not view.workers:
         return "No worker is running. Start one: trotline work FILE (or trotline run FILE on this machine)."
     advice = advise(progress, snapshot.summary)

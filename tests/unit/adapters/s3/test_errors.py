@@ -10,7 +10,7 @@ from trotline.adapters.s3.errors import cause, refusal_hint
 from trotline.adapters.s3.object_store import S3Objects
 from trotline.adapters.s3.s3_url import address_of
 from trotline.config import backends
-from trotline.errors import ArchiveUnreachable
+from trotline.errors import ArchiveDenies, ArchiveUnreachable
 from trotline.testing.archive_contract import capture
 
 
@@ -49,6 +49,24 @@ async def test_a_real_server_that_fails(answer, words):
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         assert await said(endpoint) == f"s3://pages/x at {endpoint} is unreachable: {words}"
+
+
+async def test_credentials_that_a_server_refuses_are_no_outage():
+    body = b"<Error><Code>SignatureDoesNotMatch</Code><Message>wrong key</Message></Error>"
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        archive = backends.open_archive(f"s3://pages/x?endpoint={endpoint}", "w")
+        with pytest.raises(ArchiveDenies) as failed:
+            await archive.write([capture(1)])
+    assert failed.value.what == f"s3://pages/x at {endpoint} refuses us: SignatureDoesNotMatch: wrong key"
+    assert "AWS_SECRET_ACCESS_KEY" in failed.value.hint
 
 
 async def test_a_host_that_is_not_there():

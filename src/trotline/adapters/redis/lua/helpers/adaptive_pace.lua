@@ -158,7 +158,8 @@ local function failed(lane, kind, asked, chance)
   if kind == "blocked" and lane[RESTS] == 0 then limited(lane, true) end
   local rest = min(LONGEST_REST, FIRST_REST * 2 ^ min(lane[RESTS], DOUBLINGS)) * (1 + REST_SPREAD * chance)
   lane[RESTS], lane[REST], lane[OLDER] = lane[RESTS] + 1, now + max(rest, asked), lane[LEASED]
-  lane[WHY] = string.format("%d failures in a row", lane[FAILURES])
+  -- A site that blocks a whole pool opens the breaker before there are as many failures.
+  lane[WHY] = kind == "blocked" and "blocked by the site" or string.format("%d failures in a row", lane[FAILURES])
 end
 
 -- Apply a visit's feedback to the lane. chance in [0, 1) spreads the ends of rests.
