@@ -89,7 +89,7 @@ def explain(error: BaseException) -> tuple[str, str]:
         what, hint = _BY_CLASS["08"]
         return f"{what} ({said(error)})", hint
     if isinstance(error, TimeoutError):
-        return "timeout", _UP
+        return "timeout", f"{_UP} Behind a pooler: has the server a free connection for it?"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused", _UP
     if isinstance(error, socket.gaierror):

@@ -176,7 +176,9 @@ async def _is_direct(address: Address, name: str) -> bool:
     """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
     connection = await dial(address, name)
     try:
-        return bool(connection.get_server_pid() == await connection.fetchval("SELECT pg_backend_pid()"))
+        # A pooler answers when the server has a connection for it, by default within two minutes.
+        real = await connection.fetchval("SELECT pg_backend_pid()", timeout=_CONNECT_WITHIN)
+        return bool(connection.get_server_pid() == real)
     finally:
         await end(connection)
 
