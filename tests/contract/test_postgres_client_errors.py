@@ -9,6 +9,8 @@ import pytest
 
 from trotline.adapters.postgres.errors import explain
 from trotline.adapters.postgres.errors import plain_errors as of_the_sink
+from trotline.adapters.postgres.frontier import frontier_url
+from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.frontier.errors import plain_errors as of_the_frontier
 from trotline.adapters.postgres.sink_url import Address, parse
 from trotline.errors import FrontierUnreachable, SinkUnreachable, TrotlineError
@@ -34,6 +36,17 @@ async def test_a_connection_that_the_library_has_lost_track_of_is_explained(
 
     assert ": the connection broke (cannot " in refused.value.what
     assert refused.value.hint == "Try again in a moment: nothing is lost."
+
+
+async def test_the_reason_with_which_the_server_ended_a_session_is_not_lost(everywhere: str) -> None:
+    """A ROLLBACK over its connection fails, too, in words of the library."""
+    database = Database(frontier_url.parse(everywhere))
+    with pytest.raises(FrontierUnreachable, match=r"the server ended the connection|server conn crashed"):
+        async with database.transaction() as db:
+            await db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    async with database.transaction() as db:
+        assert await db.fetchval("SELECT 1") == 1
+    await database.close()
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,17 @@ import asyncio
 import logging
 from contextlib import nullcontext
 
+import asyncpg
 import pytest
 from tests.contract.postgres_servers import ask, fresh
 from tests.contract.test_postgres_ledger import visit
 
+from trotline.adapters.postgres import pool
+from trotline.adapters.postgres.frontier import frontier_url
+from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.sink import PostgresSink
-from trotline.errors import SinkGone, SinkUnreachable
-from trotline.testing.postgres_server import BUILDS, DEBIAN, postgres
+from trotline.errors import FrontierUnreachable, SinkGone, SinkUnreachable
+from trotline.testing.postgres_server import BUILDS, DEBIAN, pgbouncer, postgres
 from trotline.testing.servers import listen
 from trotline.testing.sink_contract import product
 
@@ -109,10 +113,38 @@ async def test_a_full_server_is_given_up_after_a_while(mortal):
     holders = [PostgresSink(url) for _ in range(12)]
     for holder in holders:
         await holder.open()
-    with pytest.raises(SinkUnreachable, match="no free connection"):
-        await PostgresSink(url).open()
+    refused = PostgresSink(url)
+    with pytest.raises(SinkUnreachable) as full:
+        await refused.open()
+    assert "PostgreSQL has no free connection (max_connections): sorry, too many clients" in full.value.what
+    assert "raise max_connections" in full.value.hint
+    # The outage was waited for: a dashboard with fifty jobs does not wait fifty times.
+    with pytest.raises(SinkUnreachable):
+        async with asyncio.timeout(0.5):
+            await PostgresSink(url).open()
     for holder in holders:
         await holder.close()
+
+
+async def test_a_pooler_before_a_full_server_is_given_up_after_a_while(monkeypatch):
+    monkeypatch.setattr(pool, "_CONNECT_WITHIN", 2.0)
+    with postgres(DEBIAN, QUICK) as server, pgbouncer(server) as url:
+        # It knows the server, and has no connection to it.
+        await ask(url, "SELECT 1")
+        first = await asyncpg.connect(server.url)
+        await first.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        holders = [first, *[await asyncpg.connect(server.url) for _ in range(11)]]
+        database = Database(frontier_url.parse(url))
+        with pytest.raises(FrontierUnreachable, match="timeout") as slow:
+            async with asyncio.timeout(6.0):
+                await database.exists()
+        assert "has the server a free connection for it?" in slow.value.hint
+        await database.close()
+        for holder in holders:
+            await holder.close()
 
 
 @pytest.mark.parametrize("dropped", ["TABLE {s}.records", "TABLE {s}.visits", "SCHEMA {s}"])

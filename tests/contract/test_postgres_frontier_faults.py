@@ -172,7 +172,7 @@ async def test_a_rotated_password_is_read_again_from_its_file(tmp_path: Path):
             await connection.execute("ALTER ROLE CURRENT_USER PASSWORD 'rotated-password'")
         server.stop()
         server.start()
-        with pytest.raises(FrontierUnreachable, match="the connection broke"):
+        with pytest.raises(FrontierUnreachable, match="the server ended the connection"):
             async with database.transaction():
                 pass
         with pytest.raises(FrontierUnreachable, match="authentication failed"):

@@ -148,6 +148,7 @@ async def test_what_fails_is_in_the_graveyard_and_operators_see_the_job(tmp_path
     status = await call(tmp_path, "status", "broken", "--frontier", frontier)
     assert status.code == 0
     assert "finished" in status.out
+    assert "snooze: retry: 500 Internal Server Error" in status.out
     assert "what the dead pages link to was not visited" in status.out
     assert "pages are dead: what they link to was not visited" in run.log
     trace = await call(tmp_path, "trace", f"{url}/product/6", "broken", "--frontier", frontier)

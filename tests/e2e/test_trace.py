@@ -177,8 +177,10 @@ def test_without_the_spider_it_tells_what_was_visited_and_what_it_lacks(crawled:
     known, unknown = bare.trace("/flaky/a"), bare.trace("/p/T999")
 
     assert "visit 2  done    200 ok" in known
+    unknown = " ".join(unknown.split())
     assert "Neither the frontier nor the ledger knows it under this very URL" in unknown
-    assert "name it with --spider FILE" in unknown
+    assert "as a task of listing or product" in unknown
+    assert "name the file of spider shop with --spider FILE" in unknown
 
 
 def test_a_sink_without_visits_leaves_what_the_frontier_knows(crawled: Crawled) -> None:

@@ -83,7 +83,7 @@ def plan_lines(found: Retention) -> list[str]:
     for one in found.partitions:
         expires = "never" if one.expires_at is None else iso(one.expires_at)[:10]
         if one.name not in hidden:
-            rows.append((one.does, one.name, f"about {count(one.rows)}", size(one.bytes), expires))
+            rows.append((one.does, one.name, _about(one.rows), size(one.bytes), expires))
     lines = columns(rows, right=(2, 3))
     if hidden:
         lines.append(f"keep    {len(hidden):,} more, between these; all of them: --json")
@@ -103,6 +103,10 @@ def plan_lines(found: Retention) -> list[str]:
     return lines
 
 
+def _about(rows: int | None) -> str:
+    return "not known" if rows is None else f"about {count(rows)}"
+
+
 def _hidden(kept: list[PartitionPlan]) -> set[str]:
     """A year of days is hundreds of them: the oldest say when something happens, the newest how far it goes."""
     groups = ([one.name for one in kept if one.table == table] for table in {one.table for one in kept})
@@ -118,7 +122,7 @@ def portrait(found: SchemaStatus) -> list[str]:
     if not found.version:
         return [*lines, "version    no tables yet; they are made by: trotline db upgrade, or by the first worker"]
     lines.append(f"version    {found.version}, {_age(found)}")
-    lines.append(f"records    about {count(found.records)}; {found.bytes / _MIB:,.1f} MiB with history and visits")
+    lines.append(f"records    {_about(found.records)}; {found.bytes / _MIB:,.1f} MiB with history and visits")
     for table in ("visits", "history"):
         parts = [one for one in found.tables if one.partition and one.name.startswith(f"{table}_")]
         if parts:

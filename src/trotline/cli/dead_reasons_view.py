@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from trotline.cli.formatting import by_number, count, safe, safe_url
 from trotline.cli.suggested_commands import same
 from trotline.commands.dead_reasons import BAD_RECORD, MOST, Burial, of_tasks_and_records
+from trotline.rules.proxy_reasons import grouped, groups
 
 _LONGEST_URL = 100
 _LONGEST_SAID = 100
@@ -32,6 +35,7 @@ def tables(reasons: Mapping[str, int], most: int) -> list[str]:
     for title, chosen in zip(("dead", "rejected records"), of_tasks_and_records(reasons), strict=True):
         if not chosen:
             continue
+        chosen = grouped(chosen)
         rows += ["", title, *(f"{count(number):>9}  {safe(why)}" for why, number in by_number(chosen, most))]
         if len(chosen) > most:
             rows.append(f"{'':>9}  and {count(len(chosen) - most, 'other reason')}")
@@ -39,6 +43,7 @@ def tables(reasons: Mapping[str, int], most: int) -> list[str]:
 
 
 def lines(burials: Sequence[Burial]) -> list[str]:
+    burials = _grouped(burials)
     shown = burials[:MOST]
     width = max((len(count(burial.count)) for burial in shown), default=0)
     rows = []
@@ -50,6 +55,17 @@ def lines(burials: Sequence[Burial]) -> list[str]:
         number = sum(burial.count for burial in others)
         rows.append(f"{count(number):>{width}}  for {count(len(others), 'other reason')}")
     return rows
+
+
+def _grouped(burials: Sequence[Burial]) -> list[Burial]:
+    """Those that differ only in their proxy are one, with an example of the most frequent one."""
+    by_why = {burial.why: burial for burial in burials}
+    numbers = {why: burial.count for why, burial in by_why.items()}
+    found = [
+        msgspec.structs.replace(by_why[reasons[0]], why=text, count=sum(numbers[why] for why in reasons))
+        for text, reasons in groups(numbers).items()
+    ]
+    return sorted(found, key=lambda burial: -burial.count)
 
 
 def _example(burial: Burial) -> list[str]:

@@ -47,9 +47,11 @@ if TYPE_CHECKING:
 @json_option
 def command(spider: str | None, frontier: str | None, sink: str | None, proxies: str | None, as_json: bool) -> int:
     """Check the machine, the settings and a spider, and say what to do next."""
-    checks = list(examine(spider, {"frontier": frontier, "sink": sink, "proxies": proxies}))
-    for check in checks:
+    checks = []
+    for check in examine(spider, {"frontier": frontier, "sink": sink, "proxies": proxies}):
+        # At once: the next one may wait for a server.
         click.echo(json_line(check) if as_json else line(check))
+        checks.append(check)
     wrong = [check for check in checks if check.state == "fail"]
     if not as_json:
         click.echo("\n" + _next(checks, wrong))

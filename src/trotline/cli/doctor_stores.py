@@ -41,16 +41,28 @@ def stores(frontier: str, sink: str, inbox: str, archive: str) -> Iterator[Check
 def _frontier(url: str) -> Iterator[Check]:
     """Of one with a broker both servers: each may be down."""
     books = backends.books_of(url)
-    broker = "" if books == url else "broker"
-    opened = _opens("books" if broker else "frontier", books, _open_frontier)
+    brokered = books != url
+    what = "books" if brokered else "frontier"
+    opened = _opens(what, books, _open_frontier)
     yield opened
     if opened.state == "ok":
-        yield from _notices(url, broker or "frontier")
-        return
+        yield from _notices(what, books)
+    broker = list(_broker(url)) if brokered else []
+    yield from broker
+    if opened.state == "ok" and all(check.state != "fail" for check in broker):
+        yield from _lost_tasks(url)
+
+
+def _broker(url: str) -> Iterator[Check]:
     try:
-        wait_for(backends.check_broker(url))
+        notices = wait_for(backends.check_broker(url))
     except TrotlineError as error:
-        yield failed(broker or "frontier", error)
+        yield failed("broker", error)
+        return
+    place = public(url).partition("?")[0]
+    yield Check(what="broker", state="ok", found=f"{place} answers, and has delivered a message")
+    for notice in notices:
+        yield Check(what="broker", state="warn", found=notice.text, advice=notice.advice)
 
 
 def _retired_files(sink: str) -> Iterator[Check]:
@@ -109,15 +121,20 @@ def _inbox(url: str) -> Check:
     )
 
 
-def _notices(url: str, second: str) -> Iterator[Check]:
+def _notices(what: str, url: str) -> Iterator[Check]:
     try:
         for notice in wait_for(backends.notices(url)):
-            yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
+            yield Check(what=what, state="warn", found=notice.text, advice=notice.advice)
+    except TrotlineError as error:
+        yield failed(what, error)
+
+
+def _lost_tasks(url: str) -> Iterator[Check]:
+    try:
         for job, held_back in wait_for(_missing(url)):
             yield Check(what="job", state="warn", found=f"{job.id}: {held_back}", advice=remedy(held_back, job))
     except TrotlineError as error:
-        # The second server of a frontier that has two.
-        yield failed(second, error)
+        yield failed("frontier", error)
 
 
 async def _missing(url: str) -> "list[tuple[Job, str]]":

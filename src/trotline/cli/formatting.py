@@ -18,6 +18,7 @@ from trotline.rules.pace import FAILING, RETRY_DRIP
 from trotline.rules.refusal_words import plain
 
 LONGEST = 300
+NO_INTERVAL = "-"
 LONGEST_OF_ERRORS = 2000
 """Characters of one line of an error: paths and hints are long."""
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -132,8 +133,8 @@ def retries_limited(lane: LaneView) -> str:
 
 
 def every(lane: LaneView) -> str:
-    """The interval of a lane; "-" if it has none, as with a pace per proxy."""
-    return length(lane.interval) if lane.interval >= 0.0005 else "-"
+    """The interval of a lane; NO_INTERVAL if it has none, as with a pace per proxy."""
+    return length(lane.interval) if lane.interval >= 0.0005 else NO_INTERVAL
 
 
 def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:

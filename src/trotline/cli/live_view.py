@@ -19,6 +19,7 @@ from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_trouble_texts import trouble_lines
+from trotline.rules.proxy_reasons import grouped
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report
@@ -71,7 +72,7 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
     if report.progress.seen:
         rows.append(Text(f"seen: {safe(report.progress.seen, 200)}", style="dim"))
     room = height - len(rows) - _FRAME
-    errors = by_number(report.errors, max(0, min(5, room // 3 - 2)))
+    errors = by_number(grouped(report.errors), max(0, min(5, room // 3 - 2)))
     room -= len(errors) + 2 if errors else 0
     # Title, blank line and "and 3 more" belong to the lanes too.
     lanes = report.lanes if len(report.lanes) <= room - 2 else report.lanes[: max(0, room - 3)]

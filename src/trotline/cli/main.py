@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -210,8 +211,21 @@ def _call(arguments: Sequence[str], guard: "Guard | None") -> int:
             _complain(f"cannot write: {os.strerror(error.errno)}{at}\n  Check the disk under the output and the data.")
             _drop_output()
             return CANNOT_START
+        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+            _complain(
+                "the working folder was deleted\n  Go to a folder that exists (cd), and run the command again there."
+            )
+            return CANNOT_START
         _report_unexpected(error)
         return UNEXPECTED
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _drop_output() -> None:

@@ -52,6 +52,7 @@ from trotline.rules.merge_note import MergeNote
 from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_trouble_texts import trouble_lines
 from trotline.rules.pool_troubles import PoolTrouble, served_by
+from trotline.rules.proxy_reasons import grouped
 from trotline.rules.retry_tallies import RETRY_FACTS
 from trotline.rules.unreadable_jobs import in_a_line
 
@@ -225,8 +226,8 @@ def portrait(look: Look) -> list[str]:
         for name, number in p.tallies.items()
         if not name.startswith((*FACTS, *POOL_FACTS, *RETRY_FACTS, LISTING))
     }:
-        ordered = by_number(happened, _MOST)
-        lines += ["", "what happened", *(f"{count(number):>9}  {safe(plain(name), 100)}" for name, number in ordered)]
+        ordered = by_number(grouped(happened), _MOST)
+        lines += ["", "what happened", *(f"{count(number):>9}  {safe(plain(name), 200)}" for name, number in ordered)]
     if twins := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
     if used := uses(p.tallies):

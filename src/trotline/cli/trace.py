@@ -37,7 +37,13 @@ _WITHOUT_A_TERMINAL = 100
 @click.argument("url")
 @click.argument("job", required=False)
 @click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py or SPIDER.toml of this folder]")
-@click.option("--route", "named", multiple=True, metavar="NAME", help="Of a queue: the job_type to look for.")
+@click.option(
+    "--route",
+    "named",
+    multiple=True,
+    metavar="NAME",
+    help="To look for, without the file; of a queue: a job_type.",
+)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to show.")
 @sink_option
 @frontier_option
@@ -131,7 +137,7 @@ async def _ask(
     from trotline.commands.trace import ledger_at, routes_seen, scrapy_numbers, trace
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
-        known = await routes_seen(target.job, console, named)
+        known = () if spider is not None else await routes_seen(target.job, console, named)
         more = await scrapy_numbers(url, target.job, console)
         facts = await trace(
             url, target.job.id, console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from trotline.cli.formatting import count, json_line, length, reason, rest, safe, safe_url
+from trotline.cli.formatting import NO_INTERVAL, count, every, json_line, reason, rest, safe, safe_url
 from trotline.cli.limit_cuts_view import line
 from trotline.cli.outage_remedy import remedy
 from trotline.commands.dead_reasons import BAD_RECORD
@@ -152,8 +152,10 @@ def _waiting(facts: Facts, where: Where) -> Iterator[str]:
         others = f"{count(lane.waiting, 'task')} {'waits' if lane.waiting == 1 else 'wait'} in lane {safe(lane.lane)}"
         if resting := rest(lane):
             yield f"{others}, which {'is paused' if lane.paused else f'rests for {resting}'}."
+        elif (interval := every(lane)) == NO_INTERVAL:
+            yield f"{others}, which has no interval between starts."
         else:
-            yield f"{others}, one start every {length(lane.interval)}."
+            yield f"{others}, one start every {interval}."
     if not facts.workers:
         yield "No worker is running for this job."
 
@@ -187,7 +189,7 @@ def _never(facts: Facts, where: Where) -> str:
     if is_scrapy(where.job):
         return "No plain GET request of it is known to this job."
     if not where.file:
-        return "Neither the frontier nor the ledger knows it under this very URL."
+        return f"Neither the frontier nor the ledger knows it under this very URL{_as_tasks(where)}."
     if facts.progress.state is State.DRAINING:
         return "The gate would let it in, but the job is draining: nothing new is admitted."
     if left_out := cuts(facts.progress, where.job.rules.own_limits):
@@ -221,9 +223,23 @@ def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iter
     elif story.fate is Fate.ENDED:
         yield f"{sink} has no line about it: the run had another sink (--sink), or visits=no."
     if not where.file:
-        yield "Without the spider's file its routes and its scope are not known: name it with --spider FILE."
+        yield _without_file(story, where)
     elif where.changed and story.fate in (Fate.REFUSED, Fate.NEVER):
         yield f"{safe(where.file)} has changed since the job began: this is what its gate says now."
+
+
+def _as_tasks(where: Where) -> str:
+    return f", as a task of {' or '.join(safe(route, 60) for route in where.routes)}" if where.routes else ""
+
+
+def _without_file(story: Story, where: Where) -> str:
+    spider = safe(where.job.spider)
+    name_it = f"name the file of spider {spider} with --spider FILE"
+    if not where.routes:
+        return f"Its routes and its scope are not known here: {name_it}."
+    if story.fate is Fate.NEVER:
+        return f"The spider may have rules of its own for URLs, or other routes by now: {name_it}."
+    return f"The scope of the spider is not known here: {name_it}."
 
 
 def _put_in(facts: Facts, where: Where, route: str) -> str:

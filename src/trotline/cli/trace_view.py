@@ -9,7 +9,7 @@ import click
 
 from trotline.cli.formatting import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
-from trotline.model.queue_job import is_scrapy
+from trotline.model.queue_job import is_queue, is_scrapy
 from trotline.model.record_row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow
@@ -106,6 +106,8 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
             return "visited"
         case _ if is_scrapy(where.job):
             return "cannot tell: not found by its URL"
+        case _ if not (where.file or is_queue(where.job)):
+            return "not found without the spider's file"
         case _:
             return "never seen by this job"
 

@@ -24,6 +24,7 @@ from trotline.model.job import State
 from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_trouble_texts import trouble_lines
+from trotline.rules.proxy_reasons import grouped
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report
@@ -153,5 +154,5 @@ def _portrait(target: Target, inbox: str) -> list[str]:
     if hint := _next(target, report):
         lines += ["", hint]
     if report.errors:
-        lines += ["", "errors", *(f"{count(n):>9}  {safe(why)}" for why, n in by_number(report.errors, _MOST))]
+        lines += ["", "errors", *(f"{count(n):>9}  {safe(why)}" for why, n in by_number(grouped(report.errors), _MOST))]
     return lines

@@ -13,6 +13,7 @@ from trotline.errors import FrontierError
 from trotline.model.job import InFlight, LaneView, State
 from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
+from trotline.rules.proxy_reasons import grouped
 
 if TYPE_CHECKING:
     from trotline.commands.run_report import Report
@@ -128,7 +129,7 @@ def _none(what: str) -> list[Text]:
 
 
 def _errors(report: "Report", room: int) -> list[Text]:
-    errors = by_number(report.errors, room)
+    errors = by_number(grouped(report.errors), room)
     rows = [Text.assemble((f"{count(number):>9}", "red"), f"  {safe(why, 300)}") for why, number in errors]
     return [Text("    times  retried or dead, and why", style="dim"), *rows] if rows else []
 

@@ -23,7 +23,7 @@ from trotline.spider.spider import Spider
 
 _GRAVES = 500
 _SEEN = 100
-"""Leases and graves that are looked at for the routes of a queue."""
+"""Leases and graves that are looked at for routes."""
 _ROWS = 200
 _VISITS = 1_000
 """Among which those of one job are looked for."""
@@ -41,13 +41,15 @@ async def ledger_at(sink_url: str) -> AsyncIterator[Ledger | None]:
 
 
 async def routes_seen(job: Job, console: Console, named: Sequence[str] = ()) -> tuple[str, ...]:
-    """The routes in which a task of a queue is looked for: identities belong to a route, and which ones a program
-    uses is known only from its tasks. `named`: by the user; they come first."""
-    if job.rules.source != SOURCE:
+    """The routes in which a task is looked for where the spider's code is not known: identities belong to a route. A
+    job names its routes; those of a queue, and of a job of an older version, are known only from its tasks. `named`:
+    by the user; they come first."""
+    if is_scrapy(job):
         return ()
+    first = (ROUTE,) if job.rules.source == SOURCE else job.rules.routes
     under_way = [each.route for each in await console.in_flight(_SEEN)]
     graves = [grave.route for grave in await console.graves(limit=_SEEN)]
-    return tuple(dict.fromkeys([*named, ROUTE, *(route for route in (*under_way, *graves) if route)]))
+    return tuple(dict.fromkeys([*named, *first, *(route for route in (*under_way, *graves) if route)]))
 
 
 async def scrapy_numbers(url: str, job: Job, console: Console) -> dict[int, str]:

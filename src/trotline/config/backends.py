@@ -259,12 +259,14 @@ async def notices(frontier: str) -> list[Notice]:
         return await offer(frontier)
 
 
-async def check_broker(frontier: str) -> None:
-    """Raises FrontierError if the broker of a brokered frontier cannot be used; others have none."""
+async def check_broker(frontier: str) -> list[Notice]:
+    """What an operator should know about the broker of a brokered frontier; others have none. FrontierError: it cannot
+    be used."""
     broker = backend_of(frontier).broker
-    if broker is not None:
-        with _installed(frontier):
-            await broker.notices(frontier)
+    if broker is None:
+        return []
+    with _installed(frontier):
+        return await broker.notices(frontier)
 
 
 async def frontier_load(frontier: str) -> ServerLoad | None:

@@ -38,6 +38,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Limits and trap rules that the spider sets itself: their cuts are intended."""
     queues: tuple[str, ...] = ()
     """Routes whose tasks each lane keeps apart, so that workers can take some of them only (F21). Empty: none."""
+    routes: tuple[str, ...] = ()
+    """All routes of the spider, for views that do not have its file. Empty: not known, or it has none."""
     deadline: Seconds = 0.0
     """How long the job may take, from its start: an alert says when it will take longer. 0: there is no deadline."""
 

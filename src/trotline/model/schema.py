@@ -17,8 +17,8 @@ class SchemaUpgrade(msgspec.Struct, frozen=True):
 
 class TableSize(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    rows: int
-    """An estimate from the server's statistics."""
+    rows: int | None
+    """An estimate. None: not known, as this user may not read the table."""
     bytes: int
     """With its indexes."""
     partition: bool
@@ -29,7 +29,8 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     name: str
-    rows: int
+    rows: int | None
+    """See `TableSize`."""
     bytes: int
     does: str
     """"keep", "drop", "detach", "parquet", or "divide": its rows get partitions of their own, which may end then."""
@@ -59,8 +60,8 @@ class SchemaStatus(msgspec.Struct, frozen=True):
     version: int
     """0: there are no tables."""
     newest: int
-    records: int = 0
-    """An estimate from the server's statistics."""
+    records: int | None = 0
+    """An estimate. None: not known."""
     bytes: int = 0
     """Of all tables and indexes of the schema."""
     partitions: tuple[str, ...] = ()

@@ -285,7 +285,7 @@ class Spider(Hooked):
         self.routes[route.name] = route
         lanes = spider_checks.through(self.rules.lanes, route.pool)
         queues = spider_checks.queues(self.name, self.routes) if self._queue_per_route else ()
-        self.rules = msgspec.structs.replace(self.rules, lanes=lanes, queues=queues)
+        self.rules = msgspec.structs.replace(self.rules, lanes=lanes, queues=queues, routes=tuple(self.routes))
         return route
 
     @property

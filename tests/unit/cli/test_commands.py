@@ -161,3 +161,17 @@ def test_try_says_what_it_needs(call: Call, words: tuple[str, ...], part: str):
 
 
 # status and dead
+
+
+@pytest.mark.parametrize("words", [("status",), ("doctor",), ("run", "shop.py"), ("trace", "https://shop.example/")])
+def test_a_working_folder_that_was_deleted_is_no_mistake_of_ours(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+):
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code, _, err = call(*words)
+    assert code == 2
+    assert err.startswith(
+        "error: the working folder was deleted\n  Go to a folder that exists (cd), and run the command"
+    )

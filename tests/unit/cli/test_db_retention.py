@@ -6,9 +6,9 @@ from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention
 DAY = 86400.0
 
 
-def partition(name, does=KEEP, expires_at=None):
+def partition(name, does=KEEP, expires_at=None, rows=3):
     table = name.partition("_")[0]
-    return PartitionPlan(table=table, name=name, rows=3, bytes=1024, does=does, expires_at=expires_at)
+    return PartitionPlan(table=table, name=name, rows=rows, bytes=1024, does=does, expires_at=expires_at)
 
 
 def test_of_many_kept_partitions_the_oldest_and_the_newest_are_shown():
@@ -39,3 +39,11 @@ def test_what_happens_next_is_said_if_nothing_happens_now():
     *_, divide, last = plan_lines(plan)
     assert divide.startswith("divide: ")
     assert "the next retention retires nothing; the first to expire is visits_a, on 1970-02-10" == last
+
+
+def test_rows_that_are_not_known_are_not_about_0():
+    _, known, unknown, *_ = plan_lines(
+        Retention(partitions=(partition("visits_a"), partition("visits_b", rows=None)), parquet="", place="db")
+    )
+    assert "about 3 " in known
+    assert "not known" in unknown

@@ -11,8 +11,10 @@ import pytest
 from tests.unit.cli.conftest import SPIDER, Call
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.cli import doctor_stores
+from trotline.config import backends
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
+from trotline.ports.backend import Notice
 from trotline.testing.ledger_contract import line
 from trotline.testing.sink_contract import product
 
@@ -238,3 +240,18 @@ def test_doctor_names_both_servers_of_a_frontier_with_a_broker():
     found = list(doctor_stores.stores(url, "", "", ""))
 
     assert [(check.what, check.state) for check in found] == [("books", "fail"), ("broker", "fail")]
+
+
+def test_doctor_says_that_a_broker_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not mentioned, and a reader could not know that it was checked at all."""
+
+    async def well(frontier: str) -> list[Notice]:
+        return [Notice("its clock is late", "Set it.")]
+
+    monkeypatch.setattr(backends, "check_broker", well)
+    url = "amqp://guest:canary-pw@127.0.0.1:9/shop?books=postgresql%3A%2F%2F127.0.0.1%3A9%2Fx"
+
+    _, *found = doctor_stores.stores(url, "", "", "")
+
+    assert [(check.what, check.state) for check in found] == [("broker", "ok"), ("broker", "warn")]
+    assert found[0].found == "amqp://127.0.0.1:9/shop answers, and has delivered a message"

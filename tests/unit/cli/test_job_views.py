@@ -138,6 +138,15 @@ def test_a_cancelled_job_has_no_end_in_sight_though_its_workers_have_left():
     assert Outlook().update(cancelled) is Unknown.CANCELLED
 
 
+def test_status_says_once_what_many_proxies_have_in_common():
+    why = "snooze: unreachable: proxy 10.0.0.{}:80: unreachable: connection refused"
+    shown = "\n".join(status.portrait(look(tallies={"ok": 4} | {why.format(number): 2 for number in range(12)})))
+    assert (
+        "24  snooze: unreachable: unreachable: connection refused, through 12 proxies: 10.0.0.0:80, 10.0.0.1:80, "
+        "10.0.0.2:80 and 9 more" in shown
+    )
+
+
 def test_the_counters_of_status_have_the_words_of_the_summary():
     shown = "\n".join(status.portrait(look(tallies={"links known": 300, "links refused: host": 20, "ok": 4})))
     assert "300  duplicate links" in shown

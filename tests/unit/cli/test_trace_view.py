@@ -84,6 +84,7 @@ def test_what_ended_well_is_green_and_what_died_is_red():
         ({"rests_for": 30.0, "why": "429, they asked for 30 s"}, "which rests for 30 s: 429, they asked for 30 s."),
         ({"state": State.PAUSED}, "which is paused."),
         ({"waiting": 1}, "1 task waits in lane shop.example"),
+        ({"interval": 0.0}, "16 tasks wait in lane shop.example, which has no interval between starts."),
     ],
 )
 def test_a_task_that_waits_says_for_what(more, said):
@@ -288,9 +289,20 @@ def test_a_task_can_be_put_in_while_the_job_runs_and_into_the_next_one_afterward
 
 def test_what_is_not_known_is_said():
     bare = msgspec.structs.replace(WHERE, file="", routes=())
-    assert "name it with --spider FILE" in told(where=bare)
+    assert "Its routes and its scope are not known here: name the file of spider shop with --spider FILE" in told(
+        where=bare
+    )
     assert "sqlite:shop.db is not there" in told(state="dead", has_ledger=False)
     assert "sqlite:shop.db has no line about it" in told(state="ended")
+
+
+def test_without_the_file_it_does_not_claim_that_the_job_has_never_seen_a_page():
+    """The spider may have rules of its own for URLs."""
+    said = told(where=msgspec.structs.replace(WHERE, file=""))
+    assert "never seen" not in said
+    assert "not found without the spider's file" in said
+    assert "under this very URL, as a task of listing or product." in " ".join(said.split())
+    assert "name the file of spider shop with --spider FILE" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

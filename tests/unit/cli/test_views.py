@@ -287,6 +287,20 @@ def test_reasons_beyond_the_shown_ones_are_counted():
     assert "9  for 3 other reasons" in text
 
 
+def test_tasks_that_died_of_proxies_that_fail_alike_are_one_line():
+    why = "unreachable: proxy 10.0.0.{}:8080 refused to connect to shop.example: not allowed by its rules"
+    buried = tuple(
+        Burial(why=why.format(place), count=9 - place, url=f"http://x.test/{place}") for place in range(1, 6)
+    )
+    text = said(summary(ending="finished with dead", dead=30, burials=buried))
+    assert (
+        "30  unreachable: proxy refused to connect to shop.example: not allowed by its rules, through 5 proxies: "
+        in text
+    )
+    assert "10.0.0.1:8080, 10.0.0.2:8080, 10.0.0.3:8080 and 2 more" in text
+    assert text.count("such as") == 1 and "http://x.test/1" in text
+
+
 GUARDED = (
     "refused: http://127.0.0.1:8010/catalog/ leads to the loopback address 127.0.0.1; use --allow 127.0.0.1 to visit it"
 )

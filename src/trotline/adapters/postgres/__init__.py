@@ -160,6 +160,14 @@ def _ledger(url: str) -> Ledger:
     return _open(url)
 
 
+async def _check(url: str) -> None:
+    sink = _open(url)
+    try:
+        await sink.check()
+    finally:
+        await sink.close()
+
+
 async def _status(url: str) -> SchemaStatus:
     sink = _open(url)
     try:
@@ -272,7 +280,7 @@ BACKEND = Backend(
         parse=server_url,
         open=_sink,
         # `open` would create the tables.
-        check=_status,
+        check=_check,
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page, jobs=_writing_jobs),

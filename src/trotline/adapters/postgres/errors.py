@@ -28,13 +28,17 @@ _BY_STATE = {
     "3F000": ("the tables do not exist", _UPGRADE),
     "42P07": ("a table of that name exists that is not Trotline's", "Choose another schema: ?schema=NAME"),
     "53100": ("the server's disk is full", f"Free some space there. {_WAIT}"),
-    "53300": ("the server has no free connection", f"Raise max_connections, or use pgbouncer. {_WAIT}"),
+    "53300": (
+        "PostgreSQL has no free connection (max_connections)",
+        "End sessions that nothing needs (pg_stat_activity), raise max_connections, or put pgbouncer before the "
+        f"server. {_WAIT}",
+    ),
     "57014": ("the statement took too long", f"Is another session holding a lock, or is a trigger slow? {_WAIT}"),
     "55P03": ("another session holds a lock", f"Look at pg_stat_activity. {_WAIT}"),
     "40P01": ("deadlock between two writers", _WAIT),
     "40001": ("serialization failure", _WAIT),
     "25006": ("the server is read-only", "Is it a standby? Name the primary: ?target_session_attrs=read-write"),
-    "57P01": ("the server is shutting down", _WAIT),
+    "57P01": ("the server ended the connection", _WAIT),
     "57P02": ("the server crashed", _WAIT),
     "57P03": ("the server is starting", _WAIT),
 }
@@ -74,15 +78,18 @@ def said(error: BaseException) -> str:
 
 def explain(error: BaseException) -> tuple[str, str]:
     """What happened, and what to do next."""
+    if isinstance(error, asyncpg.ConnectionDoesNotExistError) and isinstance(error.__cause__, asyncpg.PostgresError):
+        # With this one the server has ended the session.
+        error = error.__cause__
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         what, hint = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or ("", _WAIT)
-        return (f"{what} ({said(error)})" if what else said(error)), hint
+        return _with_words(what, said(error)), hint
     if isinstance(error, _OF_THE_CLIENT) and not isinstance(error, _OF_A_VALUE):
         what, hint = _BY_CLASS["08"]
         return f"{what} ({said(error)})", hint
     if isinstance(error, TimeoutError):
-        return "timeout", _UP
+        return "timeout", f"{_UP} Behind a pooler: has the server a free connection for it?"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused", _UP
     if isinstance(error, socket.gaierror):
@@ -90,6 +97,13 @@ def explain(error: BaseException) -> tuple[str, str]:
     if isinstance(error, OSError):
         return error.strerror or said(error), _UP
     return said(error), _UP
+
+
+def _with_words(what: str, words: str) -> str:
+    """With the server's own."""
+    if not what:
+        return words
+    return f"{what}: {words}" if what.endswith(")") else f"{what} ({words})"
 
 
 @contextmanager

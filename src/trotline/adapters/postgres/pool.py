@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import asyncpg
 import msgspec
 
+from trotline.adapters.postgres.connect_patience import ConnectPatience
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
@@ -30,6 +31,8 @@ _MARGIN: Seconds = 5.0
 """The server enforces statement timeouts; this is for a server that is gone."""
 _STATEMENTS = 500
 """Prepared statements of a connection, where they are allowed."""
+_TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""Of a connection."""
 _FULL_OR_STARTING = (asyncpg.TooManyConnectionsError, asyncpg.CannotConnectNowError)
 
 
@@ -39,6 +42,7 @@ class Connections:
         self._name = name
         self._free: list[Connection] = []
         self._turns = asyncio.Semaphore(address.pool)
+        self._patience = _PATIENCE.setdefault((address.dsn, address.patience), ConnectPatience(address.patience))
         self._retiring: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self.users = 1
@@ -126,15 +130,18 @@ class Connections:
     async def _connect(self) -> Connection:
         """Retries while the server is starting or has no free connection."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._address.patience
         wait = _FIRST_WAIT
         while True:
             try:
-                return await self._dial()
+                connection = await self._dial()
             except _FULL_OR_STARTING:
-                if clock() >= deadline:
+                left = self._patience.left(clock())
+                if not left:
                     raise
-            await asyncio.sleep(wait)
+            else:
+                self._patience.reset()
+                return connection
+            await asyncio.sleep(min(wait, left))
             wait = min(_LONGEST_WAIT, wait * 2)
 
     async def _dial(self) -> Connection:
@@ -148,6 +155,8 @@ class Connections:
 
 _DIRECT: dict[str, bool] = {}
 """What this process found out about servers: asking takes a connection of its own."""
+_PATIENCE: dict[tuple[str, Seconds], ConnectPatience] = {}
+"""Of servers, for a dashboard opens its jobs again and again while one is full."""
 _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Connections]] = WeakKeyDictionary()
 
 
@@ -167,7 +176,9 @@ async def _is_direct(address: Address, name: str) -> bool:
     """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
     connection = await dial(address, name)
     try:
-        return bool(connection.get_server_pid() == await connection.fetchval("SELECT pg_backend_pid()"))
+        # A pooler answers when the server has a connection for it, by default within two minutes.
+        real = await connection.fetchval("SELECT pg_backend_pid()", timeout=_CONNECT_WITHIN)
+        return bool(connection.get_server_pid() == real)
     finally:
         await end(connection)
 
@@ -204,7 +215,15 @@ def _is_answer(error: BaseException) -> bool:
 async def end(connection: Connection) -> None:
     try:
         await connection.close(timeout=2.0)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
+    except _TROUBLE:
+        connection.terminate()
+
+
+async def roll_back(connection: Connection) -> None:
+    """After an error, which says what has happened. A connection that is broken as well is closed."""
+    try:
+        await connection.execute("ROLLBACK")
+    except _TROUBLE:
         connection.terminate()
 
 

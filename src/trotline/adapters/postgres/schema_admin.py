@@ -1,18 +1,16 @@
 """Status and upgrade of the sink's schema."""
 
 import time
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
-from trotline.adapters.postgres import migrate
+from trotline.adapters.postgres import migrate, row_estimates
 from trotline.adapters.postgres.partition_periods import HISTORY, VISITS, Period, named
 from trotline.adapters.postgres.partitions import OTHER, Partitions
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.sink_url import Address
-from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention, SchemaStatus, SchemaUpgrade, TableSize
+from trotline.model.schema import DIVIDE, KEEP, PartitionPlan, Retention, SchemaStatus, SchemaUpgrade
 from trotline.model.time import Moment, Seconds
 
 
@@ -43,19 +41,13 @@ async def _status(connection: Connection, address: Address) -> SchemaStatus:
     )
     if not bare.version:
         return bare
-    tables = await connection.fetch(
-        "SELECT relname, greatest(reltuples, pg_stat_get_live_tuples(pg_class.oid))::float8,"
-        " pg_total_relation_size(pg_class.oid), relispartition FROM pg_class"
-        " JOIN pg_namespace AS space ON space.oid = relnamespace WHERE nspname = $1 AND relkind IN ('r', 'p')"
-        " ORDER BY relname",
-        address.schema,
-    )
+    tables = await row_estimates.tables(connection, address)
     return msgspec.structs.replace(
         bare,
-        records=max([0, *(int(rows) for name, rows, _, _ in tables if name == "records")]),
-        bytes=sum(size for _, _, size, _ in tables),
-        partitions=tuple(name for name, _, _, is_partition in tables if is_partition),
-        tables=tuple(_sizes(tables)),
+        records=next((table.rows for table in tables if table.name == "records"), 0),
+        bytes=sum(table.bytes for table in tables),
+        partitions=tuple(table.name for table in tables if table.partition),
+        tables=tuple(tables),
     )
 
 
@@ -78,7 +70,7 @@ async def retention(connections: Connections, address: Address, now: Moment) -> 
             for name, size in sizes.items()
             if name.startswith(f"{table}_") and (period := named(name)) is not None
         ]
-    if (waiting := sizes.get(OTHER)) is not None and waiting.rows:
+    if (waiting := sizes.get(OTHER)) is not None and waiting.rows != 0:
         plans.append(
             PartitionPlan(
                 table=HISTORY, name=OTHER, rows=waiting.rows, bytes=waiting.bytes, does=DIVIDE, expires_at=None
@@ -92,8 +84,3 @@ def _expires_at(period: Period, keep: Seconds) -> Moment | None:
     if not keep:
         return None
     return datetime(period.end.year, period.end.month, period.end.day, tzinfo=UTC).timestamp() + keep
-
-
-def _sizes(tables: Sequence[Any]) -> Iterator[TableSize]:
-    for name, rows, size, is_partition in tables:
-        yield TableSize(name=name, rows=max(0, int(rows)), bytes=size, partition=is_partition)

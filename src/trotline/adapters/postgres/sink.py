@@ -25,7 +25,8 @@ from trotline.adapters.postgres.row_columns import (
     signed,
 )
 from trotline.adapters.postgres.sink_url import Address, parse
-from trotline.errors import SinkRejects
+from trotline.adapters.postgres.write_check import in_time, try_write
+from trotline.errors import SinkRejects, SinkUnreachable
 from trotline.model.record import Record
 from trotline.model.record_row import Row
 from trotline.model.row_counts import Stored
@@ -147,6 +148,13 @@ class PostgresSink:
     async def status(self) -> SchemaStatus:
         with plain_errors(self.address, "read the status of"):
             return await schema_admin.status(self._connections, self.address)
+
+    async def check(self) -> None:
+        """Can it be used? Creates nothing."""
+        await self.status()
+        with plain_errors(self.address, "write to"):
+            async with in_time(self.address, SinkUnreachable), self._connections.transaction() as connection:
+                await try_write(connection, self.address)
 
     async def retention(self, now: Moment) -> Retention:
         """What the next maintenance would do. Changes nothing."""

@@ -30,7 +30,7 @@ _VALID = {
     "schema": "NAME, at most 63 bytes, not pg_...",
     "pool": "4, an integer from 1 to 20",
     "timeout": "30s, a length of time above 0",
-    "patience": "30s, a length of time above 0",
+    "patience": "4s, a length of time above 0",
     "freshness": "6h, a length of time",
     "window": "6h, a length of time",
     "visits": "day, week or month",
@@ -76,8 +76,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """Connections of one process."""
     timeout: Seconds = 30.0
     """Of one statement."""
-    patience: Seconds = 30.0
-    """How long to wait while the server starts or has no free connection."""
+    patience: Seconds = 4.0
+    """How long to wait while the server starts or has no free connection. Workers try again afterwards; people should
+    see soon what is wrong."""
     prepare: bool | None = False
     """May statements be prepared? None: if the connection leads to a server, and not to a pooler: pgbouncer knows them
     only since 1.21."""

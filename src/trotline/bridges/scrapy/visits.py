@@ -7,6 +7,7 @@ from pathlib import Path
 import scrapy
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.response import response_status_message
 from twisted.python.failure import Failure
 
 from trotline.bridges.scrapy.errbacks import has_errback
@@ -119,7 +120,7 @@ class Visit:
         if self.way is not None and self.way.outcome is not None:
             return self.way.outcome
         if self.again is not None:
-            return Snooze(0.0, "retry" if self.again.url == self.lease.task.url else "moved", self.again)
+            return Snooze(0.0, self._why_again(self.again), self.again)
         if self.spider_error is not None:
             return self._buried("spider error", self.spider_error)
         if self.item_error is not None:
@@ -135,6 +136,14 @@ class Visit:
                 return Done(why=f"{Kind.GONE}: {self.status}")
             return Bury(f"{_kind_of(self.status)}: {self.status}")
         return Done()
+
+    def _why_again(self, again: Task) -> str:
+        """As Scrapy's own log says it. A middleware that catches an exception keeps it for itself."""
+        if again.url != self.lease.task.url:
+            return "moved"
+        if self.status:
+            return f"retry: {response_status_message(self.status)}"
+        return "retry: no response" if self.reached else "retry"
 
     def _buried(self, what: str, failure: Failure) -> Bury:
         return Bury(f"{what}: {self._said(failure)}", self._text(_traceback(failure.value)))

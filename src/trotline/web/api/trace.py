@@ -71,7 +71,7 @@ async def look_up(call: Call, url: str, *, alone: bool, limit: int) -> Traced:
     spider = site.spiders.known(job.spider)
     sink = site.plan.settings.sink_of(job.spider)
     async with site.index.opened(job.id) as opened, ledger_at(sink) as ledger, asyncio.timeout(TRACE_WITHIN):
-        known = await routes_seen(job, opened.console)
+        known = () if spider is not None else await routes_seen(job, opened.console)
         more = await scrapy_numbers(url, job, opened.console)
         facts = await trace(
             url, job.id, opened.console, ledger, spider, routes=known, numbers=more, alone=alone, limit=limit

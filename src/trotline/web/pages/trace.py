@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from trotline.model.job import Job
-from trotline.model.queue_job import is_scrapy
+from trotline.model.queue_job import is_queue, is_scrapy
 from trotline.rules.limit_cuts import cut_by, cut_page
 from trotline.rules.url_history import Facts, Fate, Story, story_of
 from trotline.web.api import trace as api
@@ -43,13 +43,13 @@ async def page(call: Call) -> web.Response:
         facts=found.facts,
         story=story,
         state=_STATES[story.fate],
-        sentence=_said(found.facts, story, found.job),
+        sentence=_said(found.facts, story, found.job, spider_known=found.spider_known),
         visits_kept=found.visits_kept,
         spider_known=found.spider_known,
     )
 
 
-def _said(facts: Facts, story: Story, job: Job) -> str:
+def _said(facts: Facts, story: Story, job: Job, *, spider_known: bool) -> str:
     """In one sentence."""
     there = story.identity.whereabouts if story.identity is not None else None
     own = job.rules.own_limits
@@ -78,6 +78,8 @@ def _said(facts: Facts, story: Story, job: Job) -> str:
             return f"Not admitted: {cut.what if cut is not None else story.why}{f' ({cut.advice})' if cut else ''}."
         case Fate.NEVER if is_scrapy(job):
             return "Cannot tell: no plain GET request of it is known to this job. One with dont_filter is not found."
+        case Fate.NEVER if not (spider_known or is_queue(job)):
+            return "Not found: without the spider's code its rules for URLs are not known."
         case Fate.NEVER:
             return "Never seen by this job: no page that was read links to it, and it was not a seed."
         case _:

@@ -12,7 +12,7 @@ from twisted.web.client import ResponseNeverReceived
 from trotline.bridges.scrapy.visits import Visit
 from trotline.bridges.scrapy.way_out import WayOut
 from trotline.model.lease import LaneFeedback, Lease
-from trotline.model.outcome import Bury
+from trotline.model.outcome import Bury, Snooze
 from trotline.model.proxy import Proxy
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
@@ -64,6 +64,22 @@ def test_an_attempt_without_an_answer_that_scrapy_tries_again_is_reported_too() 
     visit = attempt()
     visit.again = visit.lease.task
     assert visit.settlement().news == LaneFeedback(Kind.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    ("status", "reached", "why"),
+    [
+        (503, True, "retry: 503 Service Unavailable"),
+        (522, True, "retry: 522 Unknown Status"),
+        (0, True, "retry: no response"),
+        (0, False, "retry"),
+    ],
+)
+def test_a_retry_has_the_reason_that_scrapy_gives_it(status: int, reached: bool, why: str) -> None:
+    visit = attempt(reached=reached)
+    visit.status, visit.again = status, visit.lease.task
+    found = visit.settlement().outcome
+    assert isinstance(found, Snooze) and found.why == why
 
 
 def answered(status: int, *, unhandled: bool = False, again: bool = False) -> LaneFeedback | None:

@@ -16,7 +16,7 @@ import asyncpg
 from trotline.adapters.postgres.frontier import schema
 from trotline.adapters.postgres.frontier.errors import plain_errors
 from trotline.adapters.postgres.frontier.storable_text import Session
-from trotline.adapters.postgres.pool import Connection, Connections
+from trotline.adapters.postgres.pool import Connection, Connections, roll_back
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import FrontierError, FrontierTooNew, TrotlineError
 from trotline.model.time import Moment, Seconds
@@ -98,8 +98,8 @@ class Database:
                 try:
                     yield Session(db)
                 except (TrotlineError, asyncpg.PostgresError):
-                    # The connection is in order: it goes back.
-                    await db.execute("ROLLBACK")
+                    # The connection is in order, in most cases: it goes back.
+                    await roll_back(db)
                     raise
                 await db.execute("COMMIT")
 

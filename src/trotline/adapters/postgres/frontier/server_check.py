@@ -2,7 +2,8 @@
 
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.postgres.pool import Connection
-from trotline.errors import FrontierError
+from trotline.adapters.postgres.write_check import in_time, try_write
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import Notice
 
@@ -70,11 +71,13 @@ _UNSAFE = {
 
 
 async def notices(database: Database) -> list[Notice]:
-    """Creates nothing. FrontierError: what a run would have to create cannot be."""
+    """Creates nothing. FrontierError: what a run would have to create cannot be, or nothing can be written."""
     exists = await database.exists()
-    async with database.transaction(create=False) as db:
+    async with in_time(database.address, FrontierUnreachable), database.transaction(create=False) as db:
         if not exists:
             await _check_may_create(db, database)
+        await try_write(db, database.address)
+    async with database.transaction(create=False) as db:
         return [
             *await _settings(db, database.place),
             *await _locks(db, database.place),
