@@ -107,14 +107,14 @@ class RequestCodec:
                     for name, values in payload["headers"].items()
                 ]
             request = kind(task.url, method=task.method, **payload)
+            # An account comes with its lease, whatever the queue says.
+            for name in self._left_out(request.meta):
+                del request.meta[name]
         except BadData:
             raise
         except Exception as error:
-            # The constructor of a class of the project may raise anything.
+            # The constructor of a class of the project may raise anything, and a jar may be a list.
             raise BadData(f"no request can be made of it: {type(error).__name__}: {error}") from error
-        # An account comes with its lease, whatever the queue says.
-        for name in self._left_out(request.meta):
-            del request.meta[name]
         return request, jar
 
     def lane(self, request: Request, parent: str = "") -> str:
