@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from trotline.model import task_json
+from trotline.model.proxy_pool import VIA
 from trotline.model.task import Task
 from trotline.model.task_json import SEED_NAMES_BACK, Undecodable, UnknownVersion
 from trotline.ports.broker_books import Parcel
@@ -137,9 +138,19 @@ def _task(body: Any) -> Task:
     if not task.url:
         raise Undecodable("a task without a URL")
     try:
-        return task_checks.task(task)
+        return _checked(task)
     except InvalidValue as error:
         raise Undecodable(str(error)) from error
+
+
+def _checked(task: Task) -> Task:
+    """A lane may have its name's length, and the name of its pool besides."""
+    lane, via, pool = task.lane.rpartition(VIA)
+    if not via:
+        return task_checks.task(task)
+    task_checks.checked("the pool of a task's lane", pool, task_checks.pool)
+    plain = task_checks.task(msgspec.structs.replace(task, lane=lane))
+    return msgspec.structs.replace(plain, lane=task.lane)
 
 
 def _of_fields(body: Any) -> Task:
