@@ -78,6 +78,9 @@ class Methods:
         if found is not None:
             return found
         shown = str(name)[:100]
-        if not isinstance(name, str) or inspect.getattr_static(self._spider, name, _MISSING) is not _MISSING:
+        if not isinstance(name, str) or name in _NO_CALLBACKS or self._has(name):
             raise BadData(f"{shown!r} of the spider {self._spider.name!r} is no callback: give a method of its own")
         raise UnknownMethod(f"the spider {self._spider.name!r} has no method {shown!r}")
+
+    def _has(self, name: str) -> bool:
+        return inspect.getattr_static(self._spider, name, _MISSING) is not _MISSING

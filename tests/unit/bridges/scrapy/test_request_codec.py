@@ -266,6 +266,12 @@ def test_what_is_no_callback_is_never_called_by_a_queue(name: str) -> None:
     assert not isinstance(error.value, UnknownMethod), "it is not tried again"
 
 
+def test_a_name_of_scrapys_own_is_none_of_another_version(codec: RequestCodec) -> None:
+    """The spider has no such method: it would be tried for minutes."""
+    with pytest.raises(BadData, match="is no callback"):
+        codec.decode(Task(url="https://shop.example/", route="parse", body=b'{"errback":"closed"}'))
+
+
 @pytest.mark.parametrize("name", ["_own", "parse_item", "failed", "same", "parse"])
 def test_the_spiders_own_methods_are(name: str) -> None:
     spider = Busy()
