@@ -3,11 +3,13 @@
 import asyncio
 import json
 import random
+import re
 import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 from bench import merge_held_out, merge_shops
@@ -20,6 +22,7 @@ from trotline.commands.merge import MergePlan, dry_run, merge
 from trotline.errors import TrotlineError
 from trotline.model.merge import MergeRule
 from trotline.model.record import Record
+from trotline.rules import merge_text
 
 TABLES = (
     "SELECT id, kind, data, provenance, sources, sites, seen_at FROM things ORDER BY id",
@@ -42,6 +45,31 @@ def same_first_sight(path):
     connection.execute("UPDATE records SET first_seen_at = 1.0")
     connection.commit()
     connection.close()
+
+
+def hostile_records(number):
+    """Texts of many different words, whose three-letter shingles are the same; and large data with ids of their own."""
+    chance = random.Random(1)
+
+    def text():
+        return " ".join("".join(chance.choice("ab") for _ in range(9)) for _ in range(60))
+
+    for one in range(number):
+        beside = {name: text() for name in merge_text.BESIDE_THE_NAME}
+        data = {"title": f"{one // 100 + 2}x {text()}", "asin": f"{one}", "rows": list(range(1_000)), **beside}
+        yield Record(kind="product", key=str(one), data=data, url="", site=f"s{one % 2}", seen_at=1.0)
+
+
+def test_long_texts_and_their_many_words_are_counted_and_take_no_minutes(tmp_path):
+    """Without bounds, two hundred of them took a minute and more."""
+    path = tmp_path / "rows.db"
+    asyncio.run(store(path, list(hostile_records(200))))
+    started = time.process_time()
+    result = CliRunner().invoke(command, ["--sink", f"sqlite:{path}", "--quiet"])
+    assert time.process_time() - started < 20
+    assert result.exit_code == 0, result.output
+    assert "long       200 records with texts of more than 500 characters (2,000 with the fields" in result.output
+    assert re.search(r"unlike +\d,\d{3} pairs of texts with more than 16 other words on each side", result.output)
 
 
 @pytest.mark.slow("1,600 records")

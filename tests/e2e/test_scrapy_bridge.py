@@ -20,6 +20,8 @@ from tests.e2e.scrapy_running import ROOT, crawl
 from tests.e2e.scrapy_running import both as crawl_both
 from tests.e2e.small_site import Answer, serving
 
+from trotline.config import backends
+from trotline.model.task import Task
 from trotline.testing.servers import missing, need
 
 pytestmark = pytest.mark.timeout(400)
@@ -110,6 +112,57 @@ async def test_a_crawl_that_was_stopped_goes_on_with_the_next_command(tmp_path: 
     names = [json.loads(line)["name"] for run in (first, second) for line in run.items["plain"]]
     assert sorted(names) == sorted(f"Product {n}" for n in range(20))
     assert "joins it" in second.log
+
+
+HOSTILE = [
+    {"meta": {"id": {"~": ["UUID", 5]}}},
+    {"meta": {"depth": "x"}},
+    {"meta": {"cookiejar": []}},
+    {"meta": {"download_timeout": "x", "download_slot": []}},
+    {"meta": {"proxy": 5}},
+    {"cb_kwargs": {"unknown": 1}},
+    {"callback": "closed"},
+    {"callback": "_set_crawler"},
+    {"headers": {"A": [5]}},
+    {"cookies": [5]},
+    {"jar": ["x", [["n", None, None, "127.0.0.1", "/", True, -(10**30), True]]]},
+    {"class": "scrapy.http.request.json_request.JsonRequest", "dumps_kwargs": 5},
+    {"encoding": "utf-16"},
+]
+
+
+@pytest.mark.slow("two Scrapy processes, one after the other")
+async def test_what_another_program_wrote_into_the_queue_is_buried_and_the_crawl_ends(
+    tmp_path: Path, frontier: str
+) -> None:
+    async with serving(site()) as url:
+        await crawl(tmp_path / "1", ["plain"], frontier, url=url, CLOSESPIDER_PAGECOUNT=1, CONCURRENT_REQUESTS=1)
+        jobs = await backends.open_jobs(frontier)
+        opened = await backends.open_frontier(frontier, (await jobs.all())[-1])
+        lane = url.partition("://")[2]
+        await opened.frontier.put(
+            [
+                Task(
+                    url=f"{url}/catalog?n={n}",
+                    route="parse",
+                    lane=lane,
+                    fingerprint=n + 1,
+                    body=json.dumps(one).encode(),
+                )
+                for n, one in enumerate(HOSTILE)
+            ]
+        )
+        second = await crawl(tmp_path / "2", ["plain"], frontier, url=url)
+        progress = await opened.console.progress()
+        reasons = " ".join(await opened.console.reasons())
+        await opened.close()
+        await jobs.close()
+
+    assert second.reasons == {"plain": "finished"}, second.log
+    assert (progress.waiting, progress.leased) == (0, 0)
+    assert progress.dead >= len(HOSTILE) - 3, "the others are requests that Scrapy takes"
+    for named in ("a tagged value is wrong: AttributeError", "'closed' of the spider", "'_set_crawler' of the spider"):
+        assert named in reasons
 
 
 @pytest.mark.slow("two Scrapy processes, one without the bridge")

@@ -11,6 +11,8 @@ from trotline.cli.formatting import count, json_line, safe, safe_url
 from trotline.cli.suggested_commands import as_typed, same
 from trotline.commands.merge_decisions import pair_name
 from trotline.model.merge import Review, SourceView, ThingView
+from trotline.rules.merge_score import MOST_OTHER_WORDS
+from trotline.rules.merge_text import LONGEST_FIELD, LONGEST_TEXT
 
 if TYPE_CHECKING:
     from trotline.commands.merge import MergePlan, MergeReport
@@ -57,6 +59,16 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
         lines.append(
             f"no text    {count(report.without_text, 'record')} without {safe(fields)}: compared by exact keys only;"
             " name their field with --text"
+        )
+    if report.cut_texts:
+        lines.append(
+            f"long       {count(report.cut_texts, 'record')} with texts of more than {LONGEST_FIELD:,} characters"
+            f" ({LONGEST_TEXT:,} with the fields beside the name): only the beginning was compared"
+        )
+    if report.unlike:
+        lines.append(
+            f"unlike     {count(report.unlike, 'pair')} of texts with more than {MOST_OTHER_WORDS} other words on each"
+            " side: their spellings were not compared"
         )
     if report.crowded:
         lines.append(

@@ -41,6 +41,10 @@ class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of texts that were compared."""
     without_text: int = 0
     """Records that have none of the fields to compare."""
+    cut_texts: int = 0
+    """Records of whose text only the beginning is compared."""
+    unlike: int = 0
+    """Pairs with so many different words that their spellings were not compared."""
     crowded: int = 0
     """Keys that more records share than the rule allows: not used."""
     before: MergeTotals = MergeTotals()
@@ -132,6 +136,8 @@ async def _merged(store: MergeStore, plan: MergePlan, on_step: OnStep) -> MergeR
             gone=report.gone + len(step.change.gone),
             pairs=report.pairs + step.pairs,
             without_text=report.without_text + step.without_text,
+            cut_texts=report.cut_texts + step.cut_texts,
+            unlike=report.unlike + step.unlike,
             crowded=len(crowded),
             seconds=time.monotonic() - started,
         )

@@ -24,8 +24,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Keys that too many records share: not used."""
     without_text: int
     """Records without a text to compare."""
+    cut_texts: int
+    """Records of whose text only the beginning is compared."""
     pairs: int
-    """Compared."""
+    """Compared;"""
+    unlike: int
+    """and those of them whose spellings were not."""
 
 
 class Stepper:
@@ -53,7 +57,14 @@ class Stepper:
             alone=tuple(alone),
         )
         blind = len(groups.touched) - len(groups.texts) if "text" in self._rule.by else 0
-        return Step(change=change, crowded=groups.crowded, without_text=blind, pairs=compared.pairs)
+        return Step(
+            change=change,
+            crowded=groups.crowded,
+            without_text=blind,
+            cut_texts=groups.cut,
+            pairs=compared.pairs,
+            unlike=compared.unlike,
+        )
 
     async def _groups(self, changed: Sequence[Source], gone: Sequence[int]) -> Groups:
         """Who shares a key with the changed records. If a group becomes too crowded, or is so no more, its members

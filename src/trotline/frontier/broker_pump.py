@@ -12,17 +12,21 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import xxhash
 
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.frontier import broker_message_codec
 from trotline.frontier.lost_broker_messages import LostParcels
+from trotline.frontier.put_one_by_one import defect
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Seconds
 from trotline.ports.broker import Broker, Delivery, Message
 from trotline.ports.broker_books import Books, Parcel, Shelves, Unshelved
 from trotline.ports.frontier import Frontier
+from trotline.rules import redaction
 from trotline.rules.broker_shelves import PARCEL_TASKS
 
 ACK_AFTER: Seconds = 2.0
@@ -41,13 +45,14 @@ _LEAST = 500
 """Tasks in the queues that a lease aims for."""
 _ROUNDS = 12
 _REST: Seconds = 1.0
+_DAMAGED = "another number of tasks than were put into it"
 
 _log = logging.getLogger(__name__)
 
 
 class _Way:
-    """Publishing or receiving: the one may fail while the other works, as a server that is short of memory only stops
-    publishers."""
+    """Publishing, receiving, or putting messages aside: the one may fail while the others work, as a server that is
+    short of memory only stops publishers."""
 
     def __init__(self, broker: Broker, factor: float) -> None:
         """`factor`: of the time that a failed call took, before the next one."""
@@ -79,18 +84,32 @@ class _Way:
         self._rest_until = now + max(_REST, (now - self._asked_at) * self._factor)
 
 
+class _Unpacked(NamedTuple):
+    """A message, and what is in it."""
+
+    delivery: Delivery
+    parcels: list[Parcel]
+
+
+class _Unreadable(NamedTuple):
+    delivery: Delivery
+    why: str
+
+
 class Pump:
     def __init__(self, books: Books, broker: Broker, frontier: Frontier) -> None:
         self._books = books
         self._broker = broker
         self._frontier = frontier
         # Every put waits for it: a blocked server is not asked for more than half of the time.
-        self._out, self._in = _Way(broker, 1.0), _Way(broker, 0.0)
+        self._out, self._in, self._aside = _Way(broker, 1.0), _Way(broker, 0.0), _Way(broker, 1.0)
         self._unpublished = 0
         self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
         """When, in which generation of the books, and what was moved and is not acknowledged yet."""
         self._pending: list[Delivery] = []
         """Received, and not moved: the books could not be reached."""
+        self._unreadable: list[_Unreadable] = []
+        """Received, and not put aside yet."""
         self._at_hand = 0
         """Tasks in the queues of the books, at the last look."""
         self._shelved = False
@@ -257,42 +276,66 @@ class Pump:
                 self._pending += some
                 left -= len(some)
                 await self._lost.watch(view, len(some))
-        if not self._pending:
-            return 0, 0
         found = tuple(self._pending)
-        moved = await self._move(found)
+        moved = await self._move(found) if found else 0
         del self._pending[: len(found)]
         return len(found), moved
 
     async def _move(self, deliveries: Sequence[Delivery]) -> int:
-        parcels: list[Parcel] = []
-        owners: list[Delivery] = []
+        """The number of parcels that were moved. What is wrong with one message holds up no other."""
+        found: list[_Unpacked] = []
+        unreadable: list[_Unreadable] = []
         for delivery in deliveries:
             try:
-                some = broker_message_codec.decode(delivery.body, delivery.shelf)
+                found.append(_Unpacked(delivery, broker_message_codec.decode(delivery.body, delivery.shelf)))
             except Undecodable as error:
-                await self._reject(delivery, str(error))
+                unreadable.append(_Unreadable(delivery, str(error)))
+        moved, now = 0, asyncio.get_running_loop().time()
+        for unpacked, answers in zip(found, await self._unshelve_each(found), strict=True):
+            if isinstance(answers, str):
+                unreadable.append(_Unreadable(unpacked.delivery, answers))
                 continue
-            parcels += some
-            owners += [delivery] * len(some)
-        answers = await self._books.unshelve(parcels)
-        damaged = {
-            id(owner): owner for owner, answer in zip(owners, answers, strict=True) if answer is Unshelved.DAMAGED
-        }
-        for delivery in damaged.values():
-            await self._reject(delivery, "another number of tasks than were put into it")
-        now = asyncio.get_running_loop().time()
-        for delivery in {id(owner): owner for owner in owners}.values():
-            if id(delivery) not in damaged:
-                self._moved.append((now, self._frontier.generation, delivery))
-        return answers.count(Unshelved.MOVED)
+            moved += answers.count(Unshelved.MOVED)
+            if Unshelved.DAMAGED in answers:
+                unreadable.append(_Unreadable(unpacked.delivery, _DAMAGED))
+            else:
+                self._moved.append((now, self._frontier.generation, unpacked.delivery))
+        self._name(unreadable)
+        await self._put_aside()
+        return moved
 
-    async def _reject(self, delivery: Delivery, why: str) -> None:
-        _log.warning(
-            "broker.rejected a message of shelf %s at %s: %s. Its tasks are counted as waiting.",
-            delivery.shelf, self._broker.place, why,
-        )  # fmt: skip
-        await self._broker.reject(delivery, why)
+    async def _unshelve_each(self, found: Sequence[_Unpacked]) -> list[list[Unshelved] | str]:
+        """Of each message the answers, or why the books cannot hold it. After an error that is not the server's, one
+        by one."""
+        try:
+            answers = iter(await self._books.unshelve([parcel for each in found for parcel in each.parcels]))
+        except FrontierError:
+            raise
+        except Exception as error:
+            if len(found) == 1:
+                return [defect(error)]
+            return [answer for each in found for answer in await self._unshelve_each([each])]
+        return [list(islice(answers, len(each.parcels))) for each in found]
+
+    def _name(self, unreadable: Sequence[_Unreadable]) -> None:
+        for delivery, why in unreadable:
+            _log.warning(
+                "broker.rejected a message of shelf %s at %s: %s. If it was ours, its tasks are counted as waiting.",
+                delivery.shelf, self._broker.place, redaction.text(why),
+            )  # fmt: skip
+        self._unreadable += unreadable
+
+    async def _put_aside(self) -> None:
+        """What the broker does not take back is kept for the next call, and holds up no other message."""
+        while self._unreadable and not self._aside.rests():
+            self._aside.asks()
+            try:
+                await self._broker.reject(*self._unreadable[0])
+            except FrontierError as error:
+                self._aside.failed(error, self._at_hand)
+                return
+            self._aside.answered()
+            del self._unreadable[0]
 
     async def _acknowledge(self) -> None:
         """What was moved some time ago; what was moved before the books were reconnected is moved again first."""
@@ -301,6 +344,7 @@ class Pump:
         if again:
             self._moved = deque(entry for entry in self._moved if entry[1] == generation)
             await self._move(again)
+        await self._put_aside()
         old: list[Delivery] = []
         while self._moved and now - self._moved[0][0] >= ACK_AFTER:
             old.append(self._moved.popleft()[2])

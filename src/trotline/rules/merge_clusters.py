@@ -5,6 +5,8 @@ The order in which they were found has no part in it: everything is sorted befor
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+from itertools import islice, product
 
 import msgspec
 
@@ -88,8 +90,10 @@ def _fits(sets: "_Sets", link: Link, evidence: Evidence, rule: MergeRule, score:
         sites = {evidence.sources[one].site for one in ours}
         if any(evidence.sources[one].site in sites for one in theirs):
             return False
-    pairs = [(a, b) for a in sorted(ours) for b in sorted(theirs) if (a, b) != (link.a, link.b)][:_MOST_PAIRS]
-    return all(score(a, b) >= rule.review_from for a, b in pairs)
+    # The smallest of each side: groups may have thousands, and all of their pairs are never made.
+    pairs = product(nsmallest(_MOST_PAIRS + 1, ours), nsmallest(_MOST_PAIRS + 1, theirs))
+    some = islice((pair for pair in pairs if pair != (link.a, link.b)), _MOST_PAIRS)
+    return all(score(a, b) >= rule.review_from for a, b in some)
 
 
 class _Sets:

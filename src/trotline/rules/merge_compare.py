@@ -6,7 +6,7 @@ import msgspec
 
 from trotline.model.merge import Link, MergeRule, Source
 from trotline.rules.merge_keys import ids_of, profile_of
-from trotline.rules.merge_score import similarity
+from trotline.rules.merge_score import are_unlike, similarity
 from trotline.rules.merge_text import Profile
 
 
@@ -15,8 +15,11 @@ class Comparison:
         self._rule = rule
         self._sources: dict[int, Source] = {}
         self._profiles: dict[int, Profile | None] = {}
+        self._ids: dict[int, set[str]] = {}
         self.pairs = 0
-        """Compared so far."""
+        """Compared so far;"""
+        self.unlike = 0
+        """and of those, texts with so many different words that spellings were not looked at."""
 
     def add(self, source: Source, profile: Profile | None = None) -> None:
         """`profile`: if it is known already."""
@@ -38,6 +41,7 @@ class Comparison:
         one, other = self._profile(a), self._profile(b)
         if one is None or other is None:
             return 0.0
+        self.unlike += are_unlike(one, other)
         score = similarity(one, other, self._rule.merge_from)
         if score >= self._rule.merge_from and "ids" in self._rule.by and self._other_ids(a, b):
             return self._rule.merge_from - 0.001
@@ -50,5 +54,10 @@ class Comparison:
 
     def _other_ids(self, a: int, b: int) -> bool:
         """Both have global identifiers, and none in common: people decide."""
-        ours, theirs = (ids_of(msgspec.json.decode(self._sources[one].data)) for one in (a, b))
+        ours, theirs = self._ids_of(a), self._ids_of(b)
         return bool(ours) and bool(theirs) and ours.isdisjoint(theirs)
+
+    def _ids_of(self, one: int) -> set[str]:
+        if one not in self._ids:
+            self._ids[one] = ids_of(msgspec.json.decode(self._sources[one].data))
+        return self._ids[one]

@@ -32,7 +32,8 @@ class Graph:
 
     def neighbours(self, ids: Collection[int]) -> set[int]:
         """Known or not."""
-        return {other for one in self._connected().intersection(ids) for other in self._around(one)}
+        around = _Around(self)
+        return {other for one in self._connected().intersection(ids) for other in around.of(one)}
 
     def unconnected(self) -> list[Source]:
         """Nothing is known that connects these with others."""
@@ -42,11 +43,12 @@ class Graph:
     def parts(self) -> Iterator[list[int]]:
         """The connected parts of the others."""
         left = dict.fromkeys(self.sources.keys() & self._connected())
+        around = _Around(self)
         while left:
             first, _ = left.popitem()
             part, waiting = [first], [first]
             while waiting:
-                for other in self._around(waiting.pop()):
+                for other in around.of(waiting.pop()):
                     if other in left:
                         del left[other]
                         part.append(other)
@@ -65,11 +67,27 @@ class Graph:
     def _connected(self) -> set[int]:
         return self._links.keys() | self._groups_of.keys() | self._decisions.keys()
 
-    def _around(self, one: int) -> Iterator[int]:
+    def linked(self, one: int) -> Iterator[int]:
         for link in self._links.get(one, ()):
             yield link.b if link.a == one else link.a
-        for key in self._groups_of.get(one, ()):
-            yield from self.groups[key]
         for decision in self._decisions.get(one, ()):
             if decision.same:
                 yield decision.b if decision.a == one else decision.a
+
+    def keys_of(self, one: int) -> Sequence[int]:
+        return self._groups_of.get(one, ())
+
+
+class _Around:
+    """The neighbours of one source after the other. A group is named once: each of its members would name all of it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._named: set[int] = set()
+
+    def of(self, one: int) -> Iterator[int]:
+        yield from self._graph.linked(one)
+        for key in self._graph.keys_of(one):
+            if key not in self._named:
+                self._named.add(key)
+                yield from self._graph.groups[key]

@@ -14,6 +14,8 @@ class Groups:
         self.gone = set(gone)
         self.touched: dict[int, Source] = {}
         self.texts: dict[int, Profile] = {}
+        self.cut = 0
+        """Touched sources of whose text only the beginning is compared."""
         self.keys: dict[int, tuple[int, ...]] = {}
         """Of each touched source, now."""
         self._removed: Counter[int] = Counter()
@@ -35,6 +37,7 @@ class Groups:
         self.keys[one] = found.blocks
         if found.profile is not None:
             self.texts[one] = found.profile
+        self.cut += found.was_cut
         for key in found.blocks:
             first = self._first.setdefault(key, one)
             if first != one:
@@ -96,12 +99,16 @@ class Groups:
     def candidates(self, site_of: Mapping[int, str]) -> set[tuple[int, int]]:
         """Pairs to compare: at least one of them touched, and of two sites unless the rule compares within one."""
         pairs: set[tuple[int, int]] = set()
+        paired: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         for key in self._counts:
-            if kind_of_key(key) == ALIKE and key not in self.crowded:
-                kept = [(one, site) for one in self._kept(key) if (site := site_of.get(one)) is not None]
-                added = [(one, site_of[one]) for one in self._now_in(key)]
-                if len(added) + len(kept) > 1:
-                    self._pair_up(added, kept, pairs)
+            if kind_of_key(key) != ALIKE or key in self.crowded:
+                continue
+            ours, theirs = tuple(self._now_in(key)), tuple(one for one in self._kept(key) if one in site_of)
+            if len(ours) + len(theirs) > 1 and (ours, theirs) not in paired:
+                # Equal texts share all of their keys.
+                paired.add((ours, theirs))
+                added, kept = ([(one, site_of[one]) for one in some] for some in (ours, theirs))
+                self._pair_up(added, kept, pairs)
         return pairs
 
     def _pair_up(

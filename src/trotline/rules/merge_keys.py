@@ -41,6 +41,8 @@ class Keys(msgspec.Struct, frozen=True):
     blocks: tuple[int, ...]
     profile: Profile | None
     """None: it has no text, or texts are not compared."""
+    was_cut: bool = False
+    """Its text is longer than what is compared."""
 
 
 def kind_of_key(block: int) -> int:
@@ -52,14 +54,16 @@ def keys_of(source: Source, rule: MergeRule, author: AuthorKey | None = None) ->
     # Most of the time of a merge by key and page would be the decoding of fields that they do not need.
     fields = {} if author is None and _NEED_FIELDS.isdisjoint(by) else _decode(source.data)
     blocks = _exact(source, fields, by, author)
-    compared = _profile(fields, rule) if "text" in by else None
+    text, was_cut = text_of(fields, rule.text) if "text" in by else ("", False)
+    compared = _cached_profile(text) if text else None
     if compared is not None:
         blocks += _alike(source.kind, compared)
-    return Keys(tuple(dict.fromkeys(blocks)) if len(blocks) > 1 else tuple(blocks), compared)
+    return Keys(tuple(dict.fromkeys(blocks)) if len(blocks) > 1 else tuple(blocks), compared, was_cut)
 
 
 def profile_of(source: Source, rule: MergeRule) -> Profile | None:
-    return _profile(_decode(source.data), rule) if "text" in rule.by else None
+    text, _ = text_of(_decode(source.data), rule.text) if "text" in rule.by else ("", False)
+    return _cached_profile(text) if text else None
 
 
 def ids_of(fields: Mapping[str, Any]) -> set[str]:
@@ -75,11 +79,6 @@ def ids_of(fields: Mapping[str, Any]) -> set[str]:
         if isinstance(value, str) and value.strip():
             found.add(f"{name}\0{value.strip().casefold()}")
     return found
-
-
-def _profile(fields: Mapping[str, Any], rule: MergeRule) -> Profile | None:
-    text = text_of(fields, rule.text)
-    return _cached_profile(text) if text else None
 
 
 @lru_cache(100_000)

@@ -14,6 +14,8 @@ _ONE_ERROR = 5
 """Letters of a word that may have one typing error: a wrong, missing or added letter, or two that are swapped."""
 _TWO_ERRORS = 9
 _SHORTEST_PREFIX = 3
+MOST_OTHER_WORDS = 16
+"""Words that both sides have besides. With more, their spellings are not compared: each with each of the others."""
 
 
 def similarity(a: Profile, b: Profile, merge_from: float) -> float:
@@ -27,7 +29,7 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
         return 0.0
     left_a, left_b = a.words - b.words, b.words - a.words
     shared += len(a.words) - len(left_a)
-    if left_a and left_b:
+    if left_a and left_b and min(len(left_a), len(left_b)) <= MOST_OTHER_WORDS:
         # Before the spellings: "tshirt" is "t shirt", and not "shirt" with a typing error.
         left_a, left_b, joined = _joined(left_a, left_b, a, b)
         if not VARIANTS.isdisjoint(left_a) and not VARIANTS.isdisjoint(left_b):
@@ -46,6 +48,13 @@ def similarity(a: Profile, b: Profile, merge_from: float) -> float:
     if more_a or more_b or variants_a or variants_b or (left_a and left_b):
         return min(score, merge_from - 0.001)
     return score
+
+
+def are_unlike(a: Profile, b: Profile) -> bool:
+    """Do they have so many different words that their spellings are not compared?"""
+    if min(len(a.words), len(b.words)) <= MOST_OTHER_WORDS:
+        return False
+    return min(len(a.words - b.words), len(b.words - a.words)) > MOST_OTHER_WORDS
 
 
 def _figures(a: Profile, b: Profile) -> tuple[int, int, int]:

@@ -18,8 +18,10 @@ BESIDE_THE_NAME = (
 )  # fmt: skip
 """Fields that are compared with the name: one shop writes the colour into the title, the other beside it."""
 _PLACES = {name: place for place, name in enumerate(BESIDE_THE_NAME)}
-_LONGEST = 500
-"""Characters of a text that are compared."""
+LONGEST_FIELD = 500
+"""Characters of a field that are compared,"""
+LONGEST_TEXT = 2_000
+"""and of all fields of a record together. Of longer ones their beginning is compared, and they are counted."""
 _SPECIAL = str.maketrans(
     {"æ": "ae", "ø": "o", "œ": "oe", "đ": "d", "ł": "l", "×": " x ", "♯": "#", "&": " and ", "+": " plus "}
 )
@@ -60,15 +62,16 @@ class Profile(NamedTuple):
         return (*sorted(one.canonical for one in self.quantities), "/", *sorted(self.numbers))
 
 
-def text_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The name of a thing, and what stands beside it; empty: the record has no such field."""
+def text_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, bool]:
+    """The name of a thing, and what stands beside it; empty: the record has no such field. And: it was cut."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
             present = sorted((fields.keys() & _PLACES.keys()) - {name}, key=_PLACES.__getitem__)
-            beside = [str(fields[other])[:_LONGEST] for other in present if _is_text(fields[other])]
-            return " | ".join([value[:_LONGEST], *beside])
-    return ""
+            whole = [value, *(str(fields[other]) for other in present if _is_text(fields[other]))]
+            text = " | ".join(part[:LONGEST_FIELD] for part in whole)
+            return text[:LONGEST_TEXT], len(text) > LONGEST_TEXT or any(len(part) > LONGEST_FIELD for part in whole)
+    return "", False
 
 
 def _is_text(value: Any) -> bool:

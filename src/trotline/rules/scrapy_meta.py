@@ -4,6 +4,11 @@ They make Scrapy retry without end, ignore robots.txt and paces, or use a browse
 spiders, and for producers whom the operator trusts.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+OF_THE_SPIDER = frozenset(("proxy", "trotline_pool", "trotline_account", "trotline_login"))
+"""Which way a request goes out, and in whose name: also a trusted producer does not choose it."""
 _OF_SCRAPY = frozenset(
     (
         "_auth_proxy", "_callback", "_depth", "_dont_cache", "_scheme_proxy", "allow_offsite", "bindaddress",
@@ -21,6 +26,11 @@ _BEGINNINGS = (
     "playwright", "pyppeteer", "redirect_", "selenium", "splash", "trotline_", "zyte_",
 )  # fmt: skip
 """Of families, which grow with new versions."""
+
+
+def way_out(keys: Iterable[Any]) -> str:
+    """The first key that only the spider sets; empty: there is none."""
+    return min(OF_THE_SPIDER.intersection(key for key in keys if isinstance(key, str)), default="")
 
 
 def is_control(key: str) -> bool:

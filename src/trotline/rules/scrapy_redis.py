@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from trotline.model.task import NORMAL, Task
 from trotline.rules import safe_pickle, task_checks
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
+from trotline.rules.scrapy_meta import way_out
 from trotline.rules.tagged_json import NotData, TaggedJson
 from trotline.rules.task_checks import (
     LARGEST_BODY,
@@ -25,6 +26,7 @@ NOTE = "scrapy identity"
 """The note of a job whose fingerprints are those of scrapy-redis; its text is the key of the imported filter."""
 _VALUES = TaggedJson()
 _FIELDS = ("meta", "body", "cookies", "cb_kwargs", "flags", "priority", "dont_filter", "callback", "errback")
+_LONGEST_SHOWN = 20
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -62,7 +64,8 @@ def _json(entry: bytes) -> Any:
 
 def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
     """`number`: of requests that are not filtered, the place in the queue. ValueError or NotData says what is wrong."""
-    url, method = str(fields["url"]), str(fields.get("method") or "GET")
+    url, method = _of_the_web(str(fields["url"])), str(fields.get("method") or "GET")
+    _check_way_out(fields.get("meta"))
     body = fields.get("body") or b""
     if isinstance(body, str):
         body = body.encode()
@@ -91,6 +94,20 @@ def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
         body=text,
     )
     return task_checks.task(made)
+
+
+def _of_the_web(url: str) -> str:
+    """Who writes to the queue reads no files of this machine."""
+    if not url.lower().startswith(("http://", "https://")):
+        scheme = url.partition(":")[0] if ":" in url else ""
+        raise ValueError(f"its URL begins with {shown(scheme[:_LONGEST_SHOWN])}; http and https are read")
+    return url
+
+
+def _check_way_out(meta: Any) -> None:
+    """As of an entry of an inbox: what is sent there would be chosen by the queue's writer."""
+    if isinstance(meta, dict) and (key := way_out(meta)):
+        raise ValueError(f"meta[{key!r}] is set by the spider only, and not by what is in a queue")
 
 
 def _priority(given: Any) -> int:

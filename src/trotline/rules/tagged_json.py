@@ -6,7 +6,7 @@ known here is an error.
 
 import base64
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -21,6 +21,8 @@ DEEPEST = 100
 """Nesting of values: decoders have limits of their own."""
 _LARGEST_INT = 2**53
 """Larger integers are written as text: not every reader of JSON keeps them."""
+_MOST_ALIKE = 1_000
+"""Keys of a dict, or values of a set, with the same hash: they can be chosen so."""
 
 Tagged = tuple[str, Any]
 ToTag = Callable[[Any], Tagged | None]
@@ -117,7 +119,10 @@ class TaggedJson:
             if rest or type(tag) is not str:
                 raise ValueError("a tagged value has one key and a tag that is text")
             return self._untagged(tag, written)
-        except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+        except BadData:
+            raise
+        except Exception as error:
+            # Constructors get values of any type: UUID raises AttributeError for a number.
             raise BadData(f"a tagged value is wrong: {type(error).__name__}: {error}") from error
 
     def _untagged(self, tag: str, written: Any) -> Any:
@@ -125,9 +130,11 @@ class TaggedJson:
         if simple is not None:
             return simple(written)
         if tag == "dict":
-            return {self.restored(key): self.restored(one) for key, one in written}
+            pairs = [(self.restored(key), self.restored(one)) for key, one in written]
+            return dict(_hashable(pairs, [key for key, _ in pairs]))
         if tag in _COLLECTIONS:
-            return _COLLECTIONS[tag](map(self.restored, written))
+            values = [self.restored(one) for one in written]
+            return _COLLECTIONS[tag](values if tag == "tuple" else _hashable(values, values))
         if self._from_tag is None:
             raise LookupError(f"the tag {tag[:40]!r} is not known here")
         return self._from_tag(tag, self.restored(written))
@@ -149,6 +156,13 @@ def _text(value: str) -> Any:
 def _type_of(value: Any) -> str:
     name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     return f"an object of the type {name}"
+
+
+def _hashable(values: list[Any], keys: list[Any]) -> list[Any]:
+    """ValueError: many keys have one hash, and each of them would be compared with all others."""
+    if len(keys) > _MOST_ALIKE and max(Counter(map(hash, keys)).values()) > _MOST_ALIKE:
+        raise ValueError(f"more than {_MOST_ALIKE:,} keys with the same hash")
+    return values
 
 
 def _from_text(written: Any) -> str:

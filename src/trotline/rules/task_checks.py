@@ -34,7 +34,8 @@ DEEPEST_META = 100
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _NOT_IN_A_NAME = re.compile("[\r\n\0\x1f\ud800-\udfff]")
-_METHOD = re.compile(r"[A-Za-z][A-Za-z-]{0,31}")
+METHOD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}")
+"""A token, as RFC 9110 calls it."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """Memory addresses, which would make every message different."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -139,7 +140,7 @@ def url(value: Any) -> str:
 
 
 def method(value: Any) -> str:
-    if not isinstance(value, str) or not _METHOD.fullmatch(value):
+    if not isinstance(value, str) or not METHOD.fullmatch(value):
         raise InvalidValue('the name of an HTTP method, as "POST"')
     return value.upper()
 

@@ -35,6 +35,19 @@ def test_similar_texts_join_the_best_pair_of_two_sites_and_not_a_second_one():
     assert [[1, 2], [3]] == divided(sources, links=[Link(1, 3, 0.85), Link(1, 2, 0.95)])
 
 
+def test_two_large_groups_are_joined_by_a_look_at_some_of_their_pairs():
+    sources = [source(number) for number in range(1, 2_001)]
+    looked_at = []
+
+    def score(a, b):
+        looked_at.append((a, b))
+        return 1.0
+
+    groups = {KEY: list(range(1, 1_001)), OTHER: list(range(1_001, 2_001))}
+    assert len(divided(sources, groups=groups, links=[Link(1, 1_001, 0.9)], score=score)) == 1
+    assert looked_at == [(1, other) for other in range(1_002, 1_052)]
+
+
 def test_two_equally_similar_ones_of_one_site_are_left_to_people():
     sources = [source(1, "a"), source(2, "b"), source(3, "b")]
     assert [[1], [2], [3]] == divided(sources, links=[Link(1, 3, 0.9), Link(1, 2, 0.9)])

@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 from trotline.model.merge import MergeRule, Source
 from trotline.rules.merge_clusters import Evidence, clusters
 from trotline.rules.merge_compare import Comparison
-from trotline.rules.merge_score import similarity
-from trotline.rules.merge_text import Profile, profile, shingles, text_of
+from trotline.rules.merge_score import MOST_OTHER_WORDS, _likeness, are_unlike, similarity
+from trotline.rules.merge_text import (
+    BESIDE_THE_NAME,
+    LONGEST_FIELD,
+    LONGEST_TEXT,
+    Profile,
+    profile,
+    shingles,
+    text_of,
+)
 
 FROM = MergeRule().merge_from
 REVIEW = MergeRule().review_from
@@ -74,7 +82,7 @@ def test_the_same_name_is_one_thing_however_short(a, b):
 
 
 @pytest.mark.parametrize(("a", "b"), [("Lindor choc", "Lindor chocolate"), ("catalog 7", "catalogue 7")])
-def test_other_spellings_of_a_word_are_less_similar_than_the_same_words(a, b):
+def test_other_spellings_of_a_word_are_less_similar_than_the_likenesss(a, b):
     assert REVIEW <= score(a, b) < 1.0
 
 
@@ -106,9 +114,42 @@ def test_a_bare_number_is_that_of_a_unit():
 
 def test_the_brand_may_stand_beside_the_name():
     names = MergeRule().text
-    beside = text_of({"name": "Trail boots 42", "brand": "Vale", "price": 3}, names)
+    beside, was_cut = text_of({"name": "Trail boots 42", "brand": "Vale", "price": 3}, names)
+    assert not was_cut
     assert score(beside, "Vale trail boots 42") == 1.0
-    assert "" == text_of({"price": 3, "title": "  "}, names)
+    assert text_of({"price": 3, "title": "  "}, names) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "length", "was_cut"),
+    [
+        ({"title": "x" * LONGEST_FIELD}, LONGEST_FIELD, False),
+        ({"title": "x" * (LONGEST_FIELD + 1)}, LONGEST_FIELD, True),
+        ({"title": "x", "brand": "y" * (LONGEST_FIELD + 1)}, LONGEST_FIELD + 4, True),
+        ({"title": "x", **dict.fromkeys(BESIDE_THE_NAME, "y" * LONGEST_FIELD)}, LONGEST_TEXT, True),
+    ],
+)
+def test_what_is_longer_than_what_is_compared_is_known(fields, length, was_cut):
+    text, cut = text_of(fields, MergeRule().text)
+    assert (len(text), cut) == (length, was_cut)
+
+
+def test_spellings_of_many_different_words_are_not_compared():
+    """Each with each of the others, for every pair of long texts: minutes for some hundred records."""
+    shared = " ".join(f"word{letter}" for letter in "abcdefghij")
+    one, other = (profile(f"{shared} {_words(start, MOST_OTHER_WORDS + 1)}") for start in "pq")
+    before = _likeness.cache_info()
+    assert similarity(one, other, FROM) < REVIEW
+    assert _likeness.cache_info() == before
+    assert are_unlike(one, other)
+    assert not are_unlike(one, profile(shared))
+    one, other = (profile(f"{shared} {_words(start, MOST_OTHER_WORDS)}") for start in "pq")
+    assert not are_unlike(one, other)
+    assert similarity(one, other, FROM) > REVIEW, "one letter is a typing error"
+
+
+def _words(start, number):
+    return " ".join(start + chr(97 + place) * 8 for place in range(number))
 
 
 _TEXT = st.text(alphabet=st.sampled_from("abc xyz019.,-#\"'éß×½ ㎏"), max_size=40) | st.lists(

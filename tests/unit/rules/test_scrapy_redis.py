@@ -8,7 +8,9 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy_redis.dupefilter import RFPDupeFilter
 
-from trotline.bridges.scrapy.request_codec import RequestCodec
+from trotline.bridges.scrapy.pools import POOL
+from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN, RequestCodec
+from trotline.rules.scrapy_meta import OF_THE_SPIDER
 from trotline.rules.scrapy_redis import fingerprint, read, task
 
 
@@ -55,3 +57,22 @@ def test_a_queue_with_a_json_serializer_is_read_too() -> None:
 def test_a_hostile_entry_is_refused(entry: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         read(entry)
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [("file:///etc/passwd", "'file'"), ("FTP://shop.example/", "'FTP'"), ("data:,text", "'data'"), ("/etc", "''"),
+     ("s3://bucket/key", "'s3'"), ("x" * 500 + "://", "'xxxxxxxxxxxxxxxxxxxx'")],
+)  # fmt: skip
+def test_only_urls_of_the_web_are_read(url: str, named: str) -> None:
+    with pytest.raises(ValueError, match=f"^its URL begins with {named}; http and https are read$"):
+        task({"url": url}, 1, 0.0)
+    assert task({"url": "HTTPS://shop.example/"}, 1, 0.0).lane == "shop.example"
+
+
+@pytest.mark.parametrize("key", ["proxy", POOL, ACCOUNT, LOGIN])
+def test_a_queue_chooses_no_way_out(key: str) -> None:
+    with pytest.raises(ValueError, match=f"meta\\['{key}'\\] is set by the spider only"):
+        task({"url": "https://shop.example/", "meta": {key: "http://evil.example:3128", 5: 6}}, 1, 0.0)
+    assert key in OF_THE_SPIDER
+    assert task({"url": "https://shop.example/", "meta": {"depth": 3, 5: 6}}, 1, 0.0).url

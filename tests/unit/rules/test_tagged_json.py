@@ -104,6 +104,13 @@ def test_a_value_that_contains_itself_is_refused() -> None:
         b'{"~": ["timedelta", [1e99]]}',
         b'{"~": ["Decimal", "x"]}',
         b'{"~": ["tuple", 5]}',
+        b'{"~": ["UUID", 5]}',
+        b'{"~": ["date", {}]}',
+        b'{"~": ["bytes", {}]}',
+        b'{"~": ["text", [1]]}',
+        b'{"~": ["datetime", null]}',
+        b'{"~": ["float", "1e"]}',
+        b'{"~": ["int", "' + b"9" * 5000 + b'"]}',
         b'{"~": ["int", "1"], "more": 1}',
         b"[" * 5000,
     ],
@@ -111,6 +118,59 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 def test_hostile_text_is_an_error_of_its_own(text: bytes) -> None:
     with pytest.raises(BadData):
         CODEC.decode(text)
+
+
+_TAGS = st.sampled_from(
+    [
+        "int",
+        "float",
+        "text",
+        "bytes",
+        "bytearray",
+        "datetime",
+        "date",
+        "time",
+        "timedelta",
+        "Decimal",
+        "UUID",
+        "dict",
+        "tuple",
+        "set",
+        "frozenset",
+        "item",
+        "PageMethod",
+    ]
+) | st.text(max_size=5)
+_PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+MALFORMED = st.recursive(
+    _PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.tuples(_TAGS, inner).map(lambda tagged: {TAG: list(tagged)})
+        | st.dictionaries(st.just(TAG), st.lists(inner, max_size=3), min_size=1)
+    ),
+    max_leaves=10,
+)
+"""JSON with tags whose values are of any type."""
+
+
+@given(MALFORMED)
+def test_malformed_tagged_values_are_read_or_refused(value: Any) -> None:
+    try:
+        CODEC.restored(value)
+    except BadData as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("tag", ["set", "frozenset", "dict"])
+def test_keys_with_one_hash_take_no_time(tag: str) -> None:
+    """Each would be compared with all others: minutes for what fits into a request."""
+    keys = [{TAG: ["int", str(number * (2**61 - 1))]} for number in range(1, 30_000)]
+    values = [[key, 0] for key in keys] if tag == "dict" else keys
+    with pytest.raises(BadData, match="the same hash"):
+        CODEC.restored({TAG: [tag, values]})
+    assert len(CODEC.restored({TAG: ["set", list(range(30_000))]})) == 30_000
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))

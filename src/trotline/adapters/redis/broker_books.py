@@ -4,11 +4,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
+import msgspec
+
 from trotline.adapters.redis.batch_codec import encode
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lua_layouts import SHELVED
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
+from trotline.adapters.redis.task_codec import template_of
 from trotline.adapters.redis.task_templates import templates_in
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
@@ -107,6 +110,8 @@ class RedisBooks:
         return answers
 
     async def _unshelve(self, shard: Shard, parcels: Sequence[Parcel]) -> bytes:
+        if not shard.templates.has(template_of(task) for parcel in parcels for task in parcel.tasks):
+            parcels = await self._without_foreign(shard, parcels)
         batch = shard.batch()
         await batch.add([task for parcel in parcels for task in parcel.tasks])
         flat = [part for parcel in parcels for part in (_split(parcel.id)[1], len(parcel.tasks))]
@@ -114,6 +119,18 @@ class RedisBooks:
             script("unshelve", seen=shard.seen), shard.key, encode((batch.names, batch.tasks, flat))
         )
         return letters
+
+    async def _without_foreign(self, shard: Shard, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """Parcels that the books do not count have no tasks: a template that was learned stays, and a job has room for
+        so many only."""
+        ids = [_split(parcel.id)[1] for parcel in parcels]
+        found = await self._server.ask("HMGET", f"{shard.prefix}shelved", *ids)
+        return [
+            parcel
+            if counted and counted.split()[0] == b"%d" % len(parcel.tasks)
+            else msgspec.structs.replace(parcel, tasks=())
+            for parcel, counted in zip(parcels, found, strict=True)
+        ]
 
     async def shelved(self, lane: str | None = None) -> int:
         total = 0

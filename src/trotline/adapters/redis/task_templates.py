@@ -33,6 +33,10 @@ class TaskTemplates:
         self._numbers: dict[TaskTemplate, int] = {}
         self._templates: dict[int, TaskTemplate] = {}
 
+    def has(self, templates: Iterable[TaskTemplate]) -> bool:
+        """Were all of them learned?"""
+        return self._generation == self._server.generation and self._numbers.keys() >= set(templates)
+
     async def learn(self, templates: Iterable[TaskTemplate]) -> dict[TaskTemplate, int]:
         """Numbers for all of these; one round trip if some are new, none otherwise."""
         if self._generation != self._server.generation:

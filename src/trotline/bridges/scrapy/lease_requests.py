@@ -14,12 +14,14 @@ from trotline.bridges.scrapy.pools import Pools
 from trotline.bridges.scrapy.request_codec import ACCOUNT, RequestCodec
 from trotline.bridges.scrapy.visits import Visit
 from trotline.bridges.scrapy.way_out import WayOut
+from trotline.frontier.put_one_by_one import defect
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury, Retry, Snooze
+from trotline.model.record_row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.rules import redaction
-from trotline.rules.tagged_json import BadData
+from trotline.rules.task_checks import said
 
 log = logging.getLogger("trotline.scrapy")
 
@@ -61,10 +63,12 @@ class LeaseRequests:
         except UnknownMethod as error:
             self._settle(Settlement(lease, self._of_other_version(lease.task, str(error))))
             return None
-        except (BadData, ValueError, TypeError) as error:
-            why = redaction.text(str(error), about=lease.task)
+        except Exception as error:
+            # An error that left here would end the loop of Scrapy's engine, and the crawl would hang.
+            why = said(error) if isinstance(error, ValueError | TypeError) else defect(error)
+            why = redaction.text(whole(why), about=lease.task)[:_LONGEST_REASON]
             log.error("scrapy.not_read %s is buried: %s", redaction.url(lease.task.url), why)
-            self._settle(Settlement(lease, Bury(f"not read: {why[:_LONGEST_REASON]}")))
+            self._settle(Settlement(lease, Bury(f"not read: {why}")))
             return None
         self._open_session(request, way)
         return Visit(lease, request, way)

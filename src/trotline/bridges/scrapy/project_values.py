@@ -75,7 +75,8 @@ def _path(kind: type) -> str:
 def loaded(path: Any) -> Any:
     """The class with this path, if its module is loaded and it is the one that calls itself so."""
     module, _, name = str(path).rpartition(".")
-    found = getattr(sys.modules.get(module), name, None)
+    # Not getattr: a module may import others when it is asked for a name.
+    found = getattr(sys.modules.get(module), "__dict__", {}).get(name)
     if not isinstance(found, type) or _path(found) != path:
         raise LookupError(f"the class {str(path)[:200]} is not loaded here; import its module in the spider's")
     return found

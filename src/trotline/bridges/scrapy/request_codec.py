@@ -3,7 +3,6 @@
 Headers, cookies, body, meta and arguments are one JSON text in `Task.body`, which no operator's view shows.
 """
 
-import re
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -20,6 +19,7 @@ from trotline.rules.task_checks import (
     LARGEST_BODY,
     LEAST_PRIORITY,
     LONGEST_NAME,
+    METHOD,
     MOST_DEPTH,
     MOST_PRIORITY,
     MOST_RETRIES,
@@ -39,8 +39,6 @@ LOGIN = "trotline_login"
 """In the meta of a request that is part of a login: the token of its lease."""
 DEFAULT_CALLBACK = "parse"
 _PORTS = {"http": 80, "https": 443}
-_METHOD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}")
-"""A token, as RFC 9110 calls it."""
 _PLAIN = frozenset(Request.attributes)
 _OF_THE_PROCESS = ("playwright_page",)
 """Meta keys whose value is an object of this process, and that middlewares copy to retries and redirects."""
@@ -121,14 +119,14 @@ class RequestCodec:
                     for name, values in payload["headers"].items()
                 ]
             request = kind(task.url, method=task.method, **payload)
+            # An account comes with its lease, whatever the queue says.
+            for name in self._left_out(request.meta):
+                del request.meta[name]
         except BadData:
             raise
         except Exception as error:
-            # The constructor of a class of the project may raise anything.
+            # The constructor of a class of the project may raise anything, and a jar may be a list.
             raise BadData(f"no request can be made of it: {type(error).__name__}: {error}") from error
-        # An account comes with its lease, whatever the queue says.
-        for name in self._left_out(request.meta):
-            del request.meta[name]
         return request, jar
 
     def lane(self, request: Request, parent: str = "") -> str:
@@ -210,7 +208,7 @@ def _request_class(path: Any) -> Callable[..., Request]:
 
 def _check(method: str, lane: str) -> None:
     """What a frontier could not store, or no server would understand."""
-    if not _METHOD.fullmatch(method):
+    if not METHOD.fullmatch(method):
         raise NotData(f"its method {shown(method)} is not one of HTTP")
     try:
         checked_name(lane)

@@ -10,8 +10,6 @@ from typing import Any
 
 from scrapy import FormRequest, Request
 
-from trotline.bridges.scrapy.pools import POOL
-from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN
 from trotline.config import backends
 from trotline.errors import FrontierError, FrontierGone
 from trotline.frontier.gate_batch import Numbered
@@ -27,7 +25,7 @@ from trotline.ports.frontier import Frontier
 from trotline.ports.inbox import Inbox
 from trotline.rules import redaction
 from trotline.rules.counted_reasons import count
-from trotline.rules.scrapy_meta import is_control
+from trotline.rules.scrapy_meta import is_control, way_out
 from trotline.rules.task_checks import said
 
 log = logging.getLogger("trotline.scrapy")
@@ -37,7 +35,6 @@ LOOK_EVERY: Seconds = 0.5
 _AGAIN: Seconds = 2.0
 _LONGEST_REASON = 300
 _LONGEST_KEY = 60
-_NOT_OF_ENTRIES = frozenset(("proxy", POOL, ACCOUNT, LOGIN))
 
 Tasks = tuple[list[Numbered], dict[int, str]]
 """Of a batch: the tasks with the place of their entry, and the place and reason of entries that gave none."""
@@ -69,9 +66,8 @@ def fields_of(text: str) -> dict[str, Any]:
 
 
 def check_meta(meta: Iterable[str], *, trusted: bool) -> None:
-    """ValueError: it has a key that this producer may not set."""
-    if named := sorted(_NOT_OF_ENTRIES & set(meta)):
-        raise ValueError(f"meta[{named[0]!r}] is set by the spider only: by make_request_from_data, for all entries")
+    if key := way_out(meta):
+        raise ValueError(f"meta[{key!r}] is set by the spider only: by make_request_from_data, for all entries")
     if not trusted and (named := sorted(filter(is_control, meta))):
         raise ValueError(
             f"meta[{named[0][:_LONGEST_KEY]!r}] controls Scrapy, and is for trusted producers only: leave it out, set "

@@ -5,8 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scrapy import Request, Spider
 
+from tests.unit.rules.test_tagged_json import MALFORMED
 from trotline.bridges.scrapy.lease_feeder import Ready
 from trotline.bridges.scrapy.lease_requests import OTHER_VERSION_AGAIN, OTHER_VERSION_TRIES, LeaseRequests
 from trotline.bridges.scrapy.request_codec import RequestCodec
@@ -68,3 +71,35 @@ def test_what_no_version_can_read_is_buried_at_once() -> None:
     process = Process(New())
     process.takes(msgspec.structs.replace(task(), body=b'{"callback": '))
     assert isinstance(process.settled[0].outcome, Bury)
+
+
+def buried(stored: Task, body: bytes) -> str:
+    process = Process(New())
+    assert not process.takes(msgspec.structs.replace(stored, body=body))
+    [outcome] = [one.outcome for one in process.settled]
+    assert isinstance(outcome, Bury)
+    return outcome.why
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"meta": {"id": {"~": ["UUID", 5]}}}',
+        b'{"encoding": "no such encoding"}',
+        b'{"class": 5}',
+        b'{"jar": 5}',
+        b'{"jar": ["other", [[1]]]}',
+    ],
+)
+def test_what_cannot_be_restored_is_buried_with_the_reason(body: bytes) -> None:
+    """An error would end the loop of Scrapy's engine, and the crawl would hang."""
+    assert buried(task(), body).startswith("not read: ")
+
+
+@given(
+    MALFORMED, st.sampled_from(["meta", "cookies", "cb_kwargs", "flags", "headers", "priority", "body", "class", "jar"])
+)
+def test_nothing_malformed_stops_the_crawl(value: Any, field: str) -> None:
+    process = Process(New())
+    stored = msgspec.structs.replace(task(), body=msgspec.json.encode({field: value}))
+    assert process.takes(stored) != bool(process.settled)

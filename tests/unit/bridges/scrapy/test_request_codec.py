@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scrapy import FormRequest, Item, Request, Spider
 from scrapy.http import JsonRequest
 from scrapy.item import Field
+from scrapy.spiders import CrawlSpider, SitemapSpider
 
 from tests.unit.rules.test_tagged_json import VALUES
+from trotline.bridges.scrapy.methods import UnknownMethod
 from trotline.bridges.scrapy.request_codec import SLOT, RequestCodec
 from trotline.model.task import NORMAL, Task
 from trotline.rules.tagged_json import BadData, NotData
@@ -259,3 +261,68 @@ def test_what_is_in_a_queue_gets_no_account(shop: Shop) -> None:
     request, _ = RequestCodec(shop, private_jars={"@buyers/anna"}).decode(task)
     assert request.meta == {"a": 1}
     assert RequestCodec(shop, private_jars={"@buyers/otto"}).decode(task)[0].meta == meta
+
+
+class Busy(Shop):
+    """Overrides what Scrapy calls, too."""
+
+    helper = print
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = len
+        self.same = self.parse_item
+
+    def start_requests(self) -> Any: ...
+
+    def closed(self, reason: str) -> None: ...
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    def _own(self, response: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["start", "start_requests", "closed", "close", "from_crawler", "_set_crawler", "update_settings", "handles_request",
+     "log", "__init__", "__class__", "__reduce_ex__", "helper", "other", "name", "logger"],
+)  # fmt: skip
+def test_what_is_no_callback_is_never_called_by_a_queue(name: str) -> None:
+    spider = Busy()
+    with pytest.raises(BadData, match="is no callback") as error:
+        RequestCodec(spider).decode(
+            Task(url="https://shop.example/", route="parse", body=b'{"callback":"%s"}' % name.encode())
+        )
+    assert not isinstance(error.value, UnknownMethod), "it is not tried again"
+
+
+def test_a_name_of_scrapys_own_is_none_of_another_version(codec: RequestCodec) -> None:
+    """The spider has no such method: it would be tried for minutes."""
+    with pytest.raises(BadData, match="is no callback"):
+        codec.decode(Task(url="https://shop.example/", route="parse", body=b'{"errback":"closed"}'))
+
+
+@pytest.mark.parametrize("name", ["_own", "parse_item", "failed", "same", "parse"])
+def test_the_spiders_own_methods_are(name: str) -> None:
+    spider = Busy()
+    body = b'{"callback":"%s"}' % name.encode()
+    request, _ = RequestCodec(spider).decode(Task(url="https://shop.example/", route="parse", body=body))
+    assert request.callback == getattr(spider, name)
+
+
+class Crawl(CrawlSpider):
+    name = "crawl"
+
+
+class Map(SitemapSpider):
+    name = "map"
+
+
+@pytest.mark.parametrize(
+    ("spider", "name"), [(Crawl, "_callback"), (Crawl, "_errback"), (Crawl, "parse_start_url"), (Map, "_parse_sitemap")]
+)
+def test_callbacks_of_scrapys_own_spiders_come_back(spider: type[Spider], name: str) -> None:
+    made = spider()
+    codec = RequestCodec(made)
+    assert there_and_back(codec, Request("https://shop.example/", getattr(made, name))).callback == getattr(made, name)

@@ -6,8 +6,9 @@ published twice, or delivered again within `pump.ACK_AFTER`.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -72,11 +73,12 @@ SELECT p.shelf, count(*) FROM u JOIN parcel_{job} p ON p.id = u.id GROUP BY p.sh
 _TAKE = """
 WITH g AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) u (id, chance, tasks)),
 p AS MATERIALIZED (
-    SELECT k.id, k.shelf, k.tasks = g.tasks AS whole FROM g JOIN parcel_{job} k ON k.id = g.id AND k.chance = g.chance
+    SELECT k.id, k.chance, k.shelf, k.tasks = g.tasks AS whole
+    FROM g JOIN parcel_{job} k ON k.id = g.id AND k.chance = g.chance
     ORDER BY k.id FOR UPDATE OF k
 ),
 u AS (DELETE FROM unsent_{job} USING p WHERE unsent_{job}.id = p.id AND p.whole RETURNING unsent_{job}.id)
-SELECT p.id, p.shelf, p.whole, u.id IS NOT NULL, (SELECT nextval('task_id')) FROM p LEFT JOIN u ON u.id = p.id
+SELECT p.id, p.chance, p.shelf, p.whole, u.id IS NOT NULL, (SELECT nextval('task_id')) FROM p LEFT JOIN u ON u.id = p.id
 """
 """Locks the parcels, and deletes their bodies, if there are any. One that is gone was moved."""
 _OF_LANE = """
@@ -84,6 +86,27 @@ SELECT coalesce(sum(s.main + s.over), 0)::bigint FROM lane l JOIN onshelf_{job} 
 WHERE l.job = $1 AND l.name = ANY($2::text[])
 """
 _decode_bodies = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+_Numbers = tuple[int, int]
+"""The number of a parcel, and its random part."""
+
+
+class _Taken(NamedTuple):
+    """What _TAKE returns."""
+
+    number: int
+    chance: int
+    shelf: str
+    whole: bool
+    """It has as many tasks as were put into it."""
+    unsent: bool
+    base: int
+    """Begins the numbers of its tasks."""
+
+    @property
+    def name(self) -> _Numbers:
+        return self.number, self.chance
 
 
 class PostgresBooks:
@@ -159,12 +182,11 @@ class PostgresBooks:
         return found
 
     async def unshelve(self, parcels: Sequence[Parcel]) -> list[Unshelved]:
-        answers: list[Unshelved] = []
-        step = _AT_ONCE // PARCEL_TASKS
-        for start in range(0, len(parcels), step):
-            some = parcels[start : start + step]
-            answers += await self._store.change(partial(_move, parcels=some), durable=False, timed=True)
-        return answers
+        answers: dict[int, Unshelved] = {}
+        for turn in _turns(parcels):
+            found = await self._store.change(partial(_move, given=turn), durable=False, timed=True)
+            answers |= {id(turn[name]): answer for name, answer in found.items()}
+        return [answers.get(id(parcel), Unshelved.KNOWN) for parcel in parcels]
 
     async def shelved(self, lane: str | None = None) -> int:
         await self._store.open()
@@ -187,29 +209,40 @@ async def _confirm(tx: JobTransaction, ids: Sequence[int]) -> None:
         tx.woke = True
 
 
-async def _move(tx: JobTransaction, parcels: Sequence[Parcel]) -> list[Unshelved]:
-    given: dict[int, tuple[int, Parcel]] = {}
+def _turns(parcels: Sequence[Parcel]) -> Iterator[dict[_Numbers, Parcel]]:
+    """Those of our ids, as many as a transaction moves, and none twice: the first may be damaged, and another
+    program's."""
+    turn: dict[_Numbers, Parcel] = {}
     for parcel in parcels:
-        if (numbers := _numbers(parcel.id)) is not None:
-            given.setdefault(numbers[0], (numbers[1], parcel))
-    if not given:
-        return [Unshelved.KNOWN] * len(parcels)
-    ids = sorted(given)
+        if (numbers := _numbers(parcel.id)) is None:
+            continue
+        if numbers in turn or len(turn) == _AT_ONCE // PARCEL_TASKS:
+            yield turn
+            turn = {}
+        turn[numbers] = parcel
+    if turn:
+        yield turn
+
+
+async def _move(tx: JobTransaction, given: Mapping[_Numbers, Parcel]) -> dict[_Numbers, Unshelved]:
+    """The answers for parcels that the books know."""
+    names = sorted(given)
     rows = await tx.db.fetch(
-        _TAKE.format(job=tx.job), ids, [given[one][0] for one in ids], [len(given[one][1].tasks) for one in ids]
+        _TAKE.format(job=tx.job),
+        [number for number, _ in names],
+        [chance for _, chance in names],
+        [len(given[name].tasks) for name in names],
     )
-    found = {id(given[row[0]][1]): Unshelved.MOVED if row[2] else Unshelved.DAMAGED for row in rows}
-    moved = [row for row in rows if row[2]]
+    taken = {row.name: row for row in (_Taken(*row) for row in rows)}
+    moved = [(taken[name], parcel) for name, parcel in given.items() if name in taken and taken[name].whole]
     if moved:
-        order_of = {id(parcel): place for place, parcel in enumerate(parcels)}
-        moved.sort(key=lambda row: order_of[id(given[row[0]][1])])
-        await _queue(tx, [(row[1], given[row[0]][1]) for row in moved], moved[0][4])
-        changes = [(row[1], ShelfChange(-(not row[3]), -len(given[row[0]][1].tasks))) for row in moved]
+        await _queue(tx, [(row.shelf, parcel) for row, parcel in moved], moved[0][0].base)
+        changes = [(row.shelf, ShelfChange(-(not row.unsent), -len(parcel.tasks))) for row, parcel in moved]
         tx.more += [
-            (f"DELETE FROM parcel_{tx.job} WHERE id = ANY(%s::bigint[])", [sorted(row[0] for row in moved)]),
+            (f"DELETE FROM parcel_{tx.job} WHERE id = ANY(%s::bigint[])", [sorted(row.number for row, _ in moved)]),
             shelve_tasks.write_shelves(tx, changes),
         ]
-    return [found.get(id(parcel), Unshelved.KNOWN) for parcel in parcels]
+    return {name: Unshelved.MOVED if row.whole else Unshelved.DAMAGED for name, row in taken.items()}
 
 
 async def _queue(tx: JobTransaction, parcels: Sequence[tuple[str, Parcel]], base: int) -> None:
@@ -231,7 +264,7 @@ async def _queue(tx: JobTransaction, parcels: Sequence[tuple[str, Parcel]], base
     tx.more += shelve_tasks.write_lanes(tx, counts)
 
 
-def _numbers(text: str) -> tuple[int, int] | None:
-    """The parcel's number and its random part; None for an id of another program."""
+def _numbers(text: str) -> _Numbers | None:
+    """None: an id of another program."""
     found = _ID.fullmatch(text)
     return (int(found[1], 16), int(found[2], 16)) if found else None
