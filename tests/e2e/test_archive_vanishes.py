@@ -1,7 +1,9 @@
 """An archive that somebody moves or empties while a run writes to it."""
 
 import asyncio
+import os
 import shutil
+import signal
 
 import pytest
 from tests.e2e.running import call, start
@@ -94,3 +96,24 @@ async def test_every_view_of_a_job_says_how_many_pages_its_workers_lost(tmp_path
     assert watched["archive_lost"] == facts["archive_lost"]
     async with web(tmp_path, env=env) as site:
         assert said in (await site.get("/jobs/shop-1")).text
+
+
+@pytest.mark.slow("a worker whose process is killed, with an archive that is emptied")
+async def test_after_a_killed_process_the_number_is_a_lower_bound(tmp_path, shop):
+    env = {"SHOP": shop.url, "TROTLINE_FRONTIER": "sqlite:shop.frontier.db", "TROTLINE_ALLOW_PRIVATE": "yes"}
+    assert (await call(tmp_path, "start", "shop.py", "--detach", env=env)).code == 0
+    words = ("work", "shop.py", "--archive", "file:pages", "--processes", "1", "--until-finished")
+    running = await start(tmp_path, *words, env=env)
+    await first_files(tmp_path)
+    # The child, and the fork server where there is one: the supervisor goes on.
+    for child in running.children():
+        os.kill(child, signal.SIGKILL)
+    shutil.rmtree(tmp_path / "pages" / "open")
+    await first_files(tmp_path)
+    shutil.rmtree(tmp_path / "pages" / "open")
+    await running.end()
+    [facts] = (await call(tmp_path, "status", "shop", "--json", env=env)).events
+    assert facts["archive_lost"] > 0 and facts["archive_lost_at_least"]
+    said = f"archive: at least {facts['archive_lost']} page"
+    assert said in (await call(tmp_path, "status", "shop", env=env)).out
+    assert said in (await call(tmp_path, "watch", "shop", "--once", env=env)).out
