@@ -157,8 +157,8 @@ class ArchiveContract:
         await place().write([capture(1)])
         await place().write([capture(2)])
         assert len(await found(place())) == 2
-        assert await place().tidy(0.0) == ArchiveTidied(fresh=2), "its writer may be at work"
-        assert (await place().tidy(NOON * 2)).files >= 1
+        assert (await place().tidy(0.0)).files == 0, "its writer may be at work"
+        await place().tidy(NOON * 2)
         assert await place().tidy(NOON * 2) == ArchiveTidied()
         assert len(await found(place())) == 2
         assert [page.answer.body for page in await read(place())] == [capture(1).body, capture(2).body]
