@@ -15,6 +15,7 @@ import msgspec
 from trotline.commands.app_arguments import check_places, check_work
 from trotline.commands.budget import give_budget
 from trotline.commands.check_routes import check_routes
+from trotline.commands.job_archive import unarchived
 from trotline.commands.record_stream import RecordStream
 from trotline.commands.seed import Seeds, seed
 from trotline.config import backends, components
@@ -203,6 +204,8 @@ class App:
             keeper = await self._open_pools()
             others = OtherJobs(self._frontier_url, job, keeper.known if keeper is not None else ())
             opened = await self._open(job)
+            if place := await unarchived(opened):
+                log.warning("archive.not_kept pages of %s were archived in %s; an App keeps none", job.id, place)
             tools = WorkerParts(
                 job=job.id,
                 frontier=opened.frontier,

@@ -22,8 +22,19 @@ async def keep_archiving(opened: OpenJob, settings: Settings, *, dropped: bool) 
             await opened.console.write_note(
                 archive_place_note.NOTE, archive_place_note.encode(place), note.version if note is not None else 0
             )
-    elif before and not dropped and (await opened.console.progress()).finished_at is None:
+    elif not dropped and await _is_needed(opened, before):
         raise SettingsError(
             f"pages of {opened.job.id} are archived in {before}, and no archive is set now: the rest would not be kept",
             hint=f"Give it again: --archive {shlex.quote(before)}; or keep no more pages: --archive {NO_ARCHIVE}",
         )
+
+
+async def unarchived(opened: OpenJob) -> str:
+    """Where the pages of the job were archived, for a program that keeps none; empty: nowhere, or it is finished."""
+    [note] = await opened.console.read_notes([archive_place_note.NOTE])
+    place = archive_place_note.decode(note)
+    return place if await _is_needed(opened, place) else ""
+
+
+async def _is_needed(opened: OpenJob, place: str) -> bool:
+    return bool(place) and (await opened.console.progress()).finished_at is None

@@ -1,11 +1,13 @@
 """A job whose pages are archived does not lose its archive unnoticed."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from trotline.commands.job_archive import keep_archiving
+from trotline import App, Spider
+from trotline.commands.job_archive import keep_archiving, unarchived
 from trotline.config.backends import open_frontier, open_jobs
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
@@ -64,3 +66,18 @@ async def test_what_was_crawled_to_its_end_needs_no_archive_to_be_announced(open
 async def test_a_note_that_another_program_damaged_refuses_nothing(opened: OpenJob) -> None:
     assert await opened.console.write_note(archive_place_note.NOTE, b"\xff{", 0)
     await keep_archiving(opened, Settings(), dropped=False)
+
+
+async def test_an_app_says_that_it_keeps_no_pages(opened: OpenJob, tmp_path: Path, caplog) -> None:
+    assert await unarchived(opened) == ""
+    await keep_archiving(opened, Settings(archive="file:pages"), dropped=False)
+    assert await unarchived(opened) == "file:pages"
+    async with App(frontier=f"sqlite:{tmp_path}/f.db", sink=f"jsonl:{tmp_path}/rows.jsonl") as app:
+        working = asyncio.create_task(app.work(Spider("shop")))
+        async with asyncio.timeout(20):
+            while "archive.not_kept" not in caplog.text:
+                await asyncio.sleep(0.01)
+        await opened.frontier.seal()
+        await working
+    assert "archive.not_kept pages of shop-1 were archived in file:pages; an App keeps none" in caplog.text
+    assert await unarchived(opened) == "", "it is finished"
