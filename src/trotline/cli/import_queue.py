@@ -50,6 +50,7 @@ def command() -> None:
     show_default=True,
     help="As CONCURRENT_REQUESTS_PER_DOMAIN, of all processes together.",
 )
+@click.option("--keep-proxies", is_flag=True, help="Move requests whose meta names a proxy, too, with that proxy.")
 @click.option(
     "--dry-run", is_flag=True, help="Only say what would be moved, and what cannot be; --delay is not needed."
 )
@@ -64,6 +65,7 @@ def scrapy_redis(
     idle: str,
     delay: float | None,
     concurrency: int,
+    keep_proxies: bool,
     dry_run: bool,
     frontier: str | None,
     as_json: bool,
@@ -97,6 +99,7 @@ def scrapy_redis(
         pause,
         delay or 0.0,
         concurrency,
+        keep_proxies,
     )
     if dry_run:
         expected = wait_for(preview(wanted))

@@ -48,6 +48,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """The import ends when nothing came for so long."""
     delay: Seconds
     concurrency: int
+    keeps_proxies: bool = False
+    """Requests go out through the proxies that their `meta` names."""
 
 
 class Imported(msgspec.Struct):
@@ -77,15 +79,15 @@ async def preview(wanted: Wanted) -> Preview:
     keys = ScrapyRedisKeys(wanted.source, wanted.queue, wanted.seen)
     try:
         await _check(keys, 0.0)
-        return await _previewed(keys)
+        return await _previewed(keys, wanted)
     finally:
         await keys.close()
 
 
-async def _previewed(keys: ScrapyRedisKeys) -> Preview:
+async def _previewed(keys: ScrapyRedisKeys, wanted: Wanted) -> Preview:
     found, counted = Preview(refused_key=keys.refused), Counter[str]()
     async for entries in keys.look():
-        tasks, refused = _tasks(entries, time.time)
+        tasks, refused = _tasks(entries, time.time, wanted)
         found.movable += len(tasks)
         for why in refused.values():
             count(counted, _shown(why))
@@ -160,7 +162,7 @@ async def _move_all(
     while True:
         result.known = await keys.copy_filter()
         if await keys.take():
-            await _move(keys, found, result)
+            await _move(keys, found, result, wanted)
             say(result)
             if keys.again:
                 # What was refused is in it again.
@@ -172,10 +174,10 @@ async def _move_all(
         await asyncio.sleep(_LOOK_EVERY)
 
 
-async def _move(keys: ScrapyRedisKeys, found: QueueJob, result: Imported) -> None:
+async def _move(keys: ScrapyRedisKeys, found: QueueJob, result: Imported, wanted: Wanted) -> None:
     counted = Counter(result.refused)
     while entries := await keys.entries():
-        tasks, refused = _tasks(entries, found.now)
+        tasks, refused = _tasks(entries, found.now, wanted)
         answers = await put_each(found.opened.frontier.put, list(tasks.values()))
         refused |= {at: why for at, answer in zip(tasks, answers, strict=True) if (why := refusal(answer))}
         result.new += answers.count(Admission.NEW)
@@ -190,13 +192,16 @@ def _shown(why: str) -> str:
     return whole(why)[:_LONGEST_REASON]
 
 
-def _tasks(entries: Sequence[bytes], now: Callable[[], Moment]) -> tuple[dict[int, Task], dict[int, str]]:
+def _tasks(
+    entries: Sequence[bytes], now: Callable[[], Moment], wanted: Wanted
+) -> tuple[dict[int, Task], dict[int, str]]:
     """By their place: the tasks, and why the others are none."""
     tasks: dict[int, Task] = {}
     refused: dict[int, str] = {}
     for at, entry in enumerate(entries):
         try:
-            tasks[at] = scrapy_redis.task(scrapy_redis.read(entry), secrets.randbits(63), now())
+            read = scrapy_redis.read(entry)
+            tasks[at] = scrapy_redis.task(read, secrets.randbits(63), now(), keeps_proxy=wanted.keeps_proxies)
         except (ValueError, NotData) as error:
             refused[at] = str(error)
         except Exception as error:

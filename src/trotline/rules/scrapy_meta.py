@@ -7,7 +7,8 @@ spiders, and for producers whom the operator trusts.
 from collections.abc import Iterable
 from typing import Any
 
-OF_THE_SPIDER = frozenset(("proxy", "trotline_pool", "trotline_account", "trotline_login"))
+PROXY = "proxy"
+OF_THE_SPIDER = frozenset((PROXY, "trotline_pool", "trotline_account", "trotline_login"))
 """Which way a request goes out, and in whose name: also a trusted producer does not choose it."""
 _OF_SCRAPY = frozenset(
     (

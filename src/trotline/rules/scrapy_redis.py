@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from trotline.model.task import NORMAL, Task
 from trotline.rules import safe_pickle, task_checks
 from trotline.rules.scrapy_identity import START, filtered, unfiltered
-from trotline.rules.scrapy_meta import way_out
+from trotline.rules.scrapy_meta import PROXY, way_out
 from trotline.rules.tagged_json import NotData, TaggedJson
 from trotline.rules.task_checks import (
     LARGEST_BODY,
@@ -62,10 +62,11 @@ def _json(entry: bytes) -> Any:
         raise ValueError("its JSON is nested too deeply") from None
 
 
-def task(fields: Mapping[str, Any], number: int, now: float) -> Task:
-    """`number`: of requests that are not filtered, the place in the queue. ValueError or NotData says what is wrong."""
+def task(fields: Mapping[str, Any], number: int, now: float, *, keeps_proxy: bool = False) -> Task:
+    """`number`: of requests that are not filtered, the place in the queue. `keeps_proxy`: its proxy may be what the
+    queue says. ValueError or NotData says what is wrong."""
     url, method = _of_the_web(str(fields["url"])), str(fields.get("method") or "GET")
-    _check_way_out(fields.get("meta"))
+    _check_way_out(fields.get("meta"), keeps_proxy)
     body = fields.get("body") or b""
     if isinstance(body, str):
         body = body.encode()
@@ -104,9 +105,14 @@ def _of_the_web(url: str) -> str:
     return url
 
 
-def _check_way_out(meta: Any) -> None:
-    """As of an entry of an inbox: what is sent there would be chosen by the queue's writer."""
-    if isinstance(meta, dict) and (key := way_out(meta)):
+def _check_way_out(meta: Any, keeps_proxy: bool) -> None:
+    """As of an entry of an inbox: where its page is asked for would be chosen by the queue's writer."""
+    if not isinstance(meta, dict):
+        return
+    key = way_out(name for name in meta if not (keeps_proxy and name == PROXY))
+    if key == PROXY:
+        raise ValueError("meta['proxy'] names a proxy; --keep-proxies moves such requests as they are")
+    if key:
         raise ValueError(f"meta[{key!r}] is set by the spider only, and not by what is in a queue")
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from trotline.commands.import_scrapy_redis import Imported, Wanted, _check, _move, _move_all, _previewed
@@ -13,6 +14,7 @@ from trotline.errors import SettingsError
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 
+WANTED = Wanted("shop", "shop", "", "", "", "", idle=0.0, delay=0.0, concurrency=1)
 GOOD = pickle.dumps({"url": "https://shop.example/good"})
 LAUGHS: list[Any] = ["x"] * 10
 for _ in range(30):
@@ -82,7 +84,7 @@ async def test_a_bad_entry_is_kept_aside_and_the_others_are_moved(entry: bytes, 
     keys, stored, result = Keys([GOOD, entry, GOOD]), Stored(), Imported("job")
     found = SimpleNamespace(opened=SimpleNamespace(frontier=stored), now=lambda: 5.0)
 
-    await _move(cast(Any, keys), cast(Any, found), result)
+    await _move(cast(Any, keys), cast(Any, found), result, WANTED)
 
     assert stored.urls == ["https://shop.example/good"] * 2
     assert keys.refused == [entry]
@@ -109,10 +111,9 @@ async def test_what_was_refused_can_be_imported_again() -> None:
     keys, stored, result = Keys([GOOD, b"bad"]), Stored(), Imported("job")
     keys.again = True
     found = SimpleNamespace(opened=SimpleNamespace(frontier=stored), now=lambda: 5.0)
-    wanted = Wanted("shop", "shop", "", "", "", "", idle=0.0, delay=0.0, concurrency=1)
 
     async with asyncio.timeout(5):
-        await _move_all(wanted, cast(Any, keys), cast(Any, found), result, lambda so_far: None)
+        await _move_all(WANTED, cast(Any, keys), cast(Any, found), result, lambda so_far: None)
 
     assert (keys.refused, result.new) == ([b"bad"], 1)
 
@@ -120,8 +121,16 @@ async def test_what_was_refused_can_be_imported_again() -> None:
 async def test_a_dry_run_counts_what_an_import_would_move() -> None:
     keys: Any = Keys([GOOD, b"bad", GOOD, b"bad"])
 
-    found = await _previewed(keys)
+    found = await _previewed(keys, WANTED)
 
     assert (found.movable, found.known, list(found.refused.values())) == (2, 12, [2])
     assert keys.taken == [GOOD, b"bad", GOOD, b"bad"]
     assert keys.refused == []
+
+
+async def test_proxies_of_the_queue_are_kept_if_its_owner_says_so() -> None:
+    proxied = pickle.dumps({"url": "https://shop.example/", "meta": {"proxy": "http://one.example:3128"}})
+    refused = await _previewed(cast(Any, Keys([GOOD, proxied])), WANTED)
+    kept = await _previewed(cast(Any, Keys([GOOD, proxied])), msgspec.structs.replace(WANTED, keeps_proxies=True))
+    assert (refused.movable, kept.movable) == (1, 2)
+    assert "--keep-proxies" in next(iter(refused.refused))

@@ -70,9 +70,18 @@ def test_only_urls_of_the_web_are_read(url: str, named: str) -> None:
     assert task({"url": "HTTPS://shop.example/"}, 1, 0.0).lane == "shop.example"
 
 
-@pytest.mark.parametrize("key", ["proxy", POOL, ACCOUNT, LOGIN])
-def test_a_queue_chooses_no_way_out(key: str) -> None:
+@pytest.mark.parametrize("keeps_proxy", [False, True])
+@pytest.mark.parametrize("key", [POOL, ACCOUNT, LOGIN])
+def test_a_queue_chooses_no_way_out(key: str, keeps_proxy: bool) -> None:
     with pytest.raises(ValueError, match=f"meta\\['{key}'\\] is set by the spider only"):
-        task({"url": "https://shop.example/", "meta": {key: "http://evil.example:3128", 5: 6}}, 1, 0.0)
+        task({"url": "https://shop.example/", "meta": {key: "buyers", 5: 6}}, 1, 0.0, keeps_proxy=keeps_proxy)
     assert key in OF_THE_SPIDER
     assert task({"url": "https://shop.example/", "meta": {"depth": 3, 5: 6}}, 1, 0.0).url
+
+
+def test_a_queue_chooses_a_proxy_only_where_its_owner_says_so() -> None:
+    """A retry of a project with a proxy middleware has the proxy of its last attempt."""
+    fields = {"url": "https://shop.example/", "meta": {"proxy": "http://evil.example:3128"}}
+    with pytest.raises(ValueError, match="meta\\['proxy'\\] names a proxy; --keep-proxies moves such requests"):
+        task(fields, 1, 0.0)
+    assert b"http://evil.example:3128" in task(fields, 1, 0.0, keeps_proxy=True).body
