@@ -43,7 +43,13 @@ async def find(settings: Settings, wanted: str | None, usage: str = "") -> Targe
     found = await _with_scrapy_name(fitting[-1]) if fitting else await _of_scrapy(known, name or "")
     if found is None:
         raise not_here(settings, name, known)
-    return msgspec.structs.replace(found, typed=wanted or "")
+    return msgspec.structs.replace(found, typed=wanted or "", followed=_has_successor(found, known))
+
+
+def _has_successor(target: Target, known: list[Target]) -> bool:
+    place = target.frontier, target.job.spider
+    own = [other.job.id for other in known if (other.frontier, other.job.spider) == place]
+    return bool(own) and own[-1] != target.job.id
 
 
 async def _of_scrapy(known: list[Target], name: str) -> Target | None:

@@ -33,6 +33,9 @@ def visit_again(target: Target, workers: int, file: str) -> str:
     if is_queue(target.job):
         return f"Continue with:  {_own_program(target)}"
     run = same("run", file, job=target.job)
+    if is_local(target.frontier) and target.followed:
+        work = same("work", file, "--until-finished", job=target.job)
+        return f"`trotline run` goes on with the newest job only. Continue this one with:  {work}"
     if is_local(target.frontier):
         return f"Continue with the command of the last run:  {run}"
     work = same("work", file, job=target.job)
@@ -61,4 +64,6 @@ def _starting(target: Target) -> str:
     if is_queue(target.job):
         return _own_program(target)
     work = same("work", file_of(target.job.spider), job=target.job)
-    return f"the same `trotline run` command as before, or any number of: {work}" if is_local(target.frontier) else work
+    if is_local(target.frontier) and not target.followed:
+        return f"the same `trotline run` command as before, or any number of: {work}"
+    return work

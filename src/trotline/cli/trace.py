@@ -82,7 +82,7 @@ def command(
         sink=settings.sink_of(target.job.spider),
         frontier=frontier or "",
         given_sink=sink or "",
-        fleet=not is_local(target.frontier),
+        by_work=target.followed or not is_local(target.frontier),
     )
     facts, has_ledger, where = wait_for(_ask(url, target, where, found, named, job == target.job.id, limit))
     if as_json:

@@ -59,8 +59,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     """As it was given on the command line."""
     given_sink: str = ""
     """The sink, if it was given on the command line."""
-    fleet: bool = False
-    """The frontier is a server: its workers are started with `work`."""
+    by_work: bool = False
+    """The frontier is a server, or the job not the newest: `run` does not go on with it."""
 
     @property
     def also(self) -> str:
@@ -280,7 +280,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Step]:
                     f"trotline resume {job} --lane {shlex.quote(safe(facts.lane_view.lane))}{where.also}",
                 )
             if not facts.workers:
-                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also_to_visit}"
+                yield "go on", f"trotline {'work' if where.by_work else 'run'} {file}{where.also_to_visit}"
             return
         case Fate.NEVER:
             yield "put it in yourself", _put_in(facts, where, route)

@@ -25,6 +25,8 @@ class Target(msgspec.Struct, frozen=True):
     """What it was asked for by; empty if by nothing."""
     scrapy: str = ""
     """The spider's name in its Scrapy project, if the job is one of Scrapy's, and it was looked up."""
+    followed: bool = False
+    """Its spider has a newer job there: `trotline run` goes on with that one."""
 
     @property
     def name(self) -> str:

@@ -88,3 +88,13 @@ async def test_a_job_of_scrapy_goes_on_with_the_name_of_its_spider(tmp_path: Pat
         target = await find(place, job)
         assert go_on(target, left, 0).endswith(f"continue with: {command}")
         assert visit_again(target, 0, "") == f"Continue with:  {command}"
+
+
+async def test_a_job_that_has_a_newer_one_is_known_as_such(tmp_path: Path) -> None:
+    settings = await spiders(tmp_path, 2)
+    jobs = SqliteJobs(str(tmp_path / "frontier.db"))
+    await jobs.start("spider-000", BRISK)
+    await jobs.close()
+    assert (await find(settings, "spider-000-1")).followed
+    assert not (await find(settings, "spider-000")).followed
+    assert not (await find(settings, "spider-001-2")).followed

@@ -171,3 +171,12 @@ def test_revived_tasks_of_a_fleet_are_joined_by_workers_that_wait():
     assert "Waiting workers of shop join it" in said
     assert "trotline work shop.py" in said
     assert "trotline run" not in said
+
+
+def test_an_older_job_is_continued_by_a_worker_as_a_run_would_begin_with_the_newest():
+    older = Target("sqlite:shop.frontier.db", JOB, followed=True)
+
+    assert visit_again(older, 0, "shop.py").endswith("Continue this one with:  trotline work shop.py --until-finished")
+    assert "trotline run" not in go_on(older, Progress(waiting=3, leased=0, done=5, dead=0), 0)
+    newest = replace(older, followed=False)
+    assert "trotline run shop.py" in visit_again(newest, 0, "shop.py")

@@ -102,7 +102,7 @@ def test_what_is_paused_comes_with_the_command_that_resumes_it():
 
 def test_where_nobody_works_it_says_how_to_go_on():
     assert "trotline run shop.py" in told(state="waiting", workers=0)
-    fleet = msgspec.structs.replace(WHERE, fleet=True, frontier="redis://:canary@db:6379/0")
+    fleet = msgspec.structs.replace(WHERE, by_work=True, frontier="redis://:canary@db:6379/0")
     said = told(state="waiting", workers=0, where=fleet)
     assert "trotline work shop.py --frontier redis://db:6379/0" in said
     assert "canary" not in said
