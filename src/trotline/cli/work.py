@@ -214,7 +214,8 @@ class _Printer:
                 return [f"waits for a job of {name}; start one: {same('start', self._ref)}"]
             case "joined":
                 let_in = f"; version {event.version} of its code is accepted" if event.upgraded else ""
-                return [f"{job}: joined with {_processes(self._settings.processes)}{let_in}"]
+                warned = [f"{job}: {safe_text(event.reason)}"] if event.reason else []
+                return [f"{job}: joined with {_processes(self._settings.processes)}{let_in}", *warned]
             case "other version":
                 upgrade = same("work", self._ref, "--upgrade")
                 return [

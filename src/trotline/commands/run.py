@@ -105,7 +105,7 @@ async def _run_job(
     async with contextlib.AsyncExitStack() as stack:
         opened = await backends.open_frontier(settings.frontier, job)
         stack.push_async_callback(opened.close)
-        await keep_archiving(opened, settings, dropped=plan.drops_archive)
+        moved = await keep_archiving(opened, settings, dropped=plan.drops_archive)
         await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
         await components.check_validators(
             settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
@@ -120,7 +120,8 @@ async def _run_job(
             reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools, tallies_before=before)
             run_ = _Run(plan, spider, seeds, reporter, opened, launched, metrics)
             run_.watch_alerts(pools)
-            run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
+            others = await about_others(opened) if resumed else ()
+            run_.note([*about_code(found, plan.ref, version), *others, *([moved] if moved else ())])
             ending = await run_.until_end(show)
             run_.note(run_.about_archive())
             await sink.finish()

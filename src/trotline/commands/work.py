@@ -204,7 +204,7 @@ class _Member:
         assert opened is not None  # noqa: S101 - asked by the caller
         self._left = opened.job
         try:
-            await self._patiently(lambda: keep_archiving(opened, settings, dropped=self._plan.drops_archive))
+            moved = await self._patiently(lambda: keep_archiving(opened, settings, dropped=self._plan.drops_archive))
             rows = not backends.is_missing(settings.sink)
             await components.check_validators(settings.frontier, opened.job, settings.sink, self._spider, rows=rows)
             sink = backends.open_sink(settings.sink, opened.job.id, opened.job.started_at)
@@ -222,8 +222,10 @@ class _Member:
                 raise
             self._worked = True
             self._emitted.clear()
-            event = WorkEvent(what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded)
-            self._output.emit(event)
+            joined = WorkEvent(
+                what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded, reason=moved
+            )
+            self._output.emit(joined)
             try:
                 return await self._take_part(opened, sink)
             except FrontierGone:

@@ -43,8 +43,13 @@ async def test_that_an_archive_is_given_up_is_said_each_time(opened: OpenJob) ->
 
 
 async def test_another_archive_takes_the_place_of_the_first(opened: OpenJob) -> None:
-    for place in ("file:pages", "file:pages", "s3://raw/shop?secret=x"):
+    said = [
         await keep_archiving(opened, Settings(archive=place), dropped=False)
+        for place in ("file:pages", "file:pages?keep=90d", "s3://raw/shop?secret=x")
+    ]
+    assert said[:2] == ["", ""]
+    assert said[2].startswith("pages of shop-1 were archived in file:pages?keep=90d until now, and the next ones go to")
+    assert "secret=x" not in said[2]
     with pytest.raises(SettingsError) as refused:
         await keep_archiving(opened, Settings(), dropped=False)
     assert "s3://raw/shop" in refused.value.what
