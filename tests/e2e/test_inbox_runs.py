@@ -82,6 +82,8 @@ async def test_a_run_takes_entries_as_they_come_parks_what_is_bad_and_ends_when_
     assert "2 parked" in doctor.out
     assert "neither an http(s) URL nor a JSON object: damaged" in inbox.out
     assert "trotline inbox --requeue" in inbox.out
+    named = await call(tmp_path, "inbox", env["TROTLINE_INBOX"])
+    assert f"trotline inbox '{env['TROTLINE_INBOX']}' --requeue" in named.out
     again = await call(tmp_path, "inbox", "--requeue", "--json", env=env)
     assert again.events == [
         {"event": "inbox", "inbox": "wanted", "waiting": 2, "batches": 0, "parked": 0, "requeued": 2}

@@ -1,12 +1,13 @@
 """`trotline inbox`: tasks that other programs wrote; what waits, and what was parked."""
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trotline.cli.formatting import count, json_line, safe, safe_text
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.config.backend_urls import public
+from trotline.config.backend_urls import public, repeatable
 from trotline.config.settings import refuse_password
 from trotline.errors import SettingsError
 from trotline.model.time import iso
@@ -50,7 +51,7 @@ def command(url: str | None, requeue: bool, limit: int, as_json: bool) -> None:
         return
     if requeue:
         click.echo(f"{_entries(moved)} again in {safe(status.name)}")
-    for line in lines(status, parked, place):
+    for line in lines(status, parked, place, repeatable(url) if url else ""):
         click.echo(line)
 
 
@@ -62,7 +63,8 @@ async def _look(place: str, requeue: bool, limit: int) -> "tuple[int, InboxStatu
         return moved, await inbox.status(), await inbox.parked(limit)
 
 
-def lines(status: "InboxStatus", parked: "list[ParkedEntry]", place: str) -> list[str]:
+def lines(status: "InboxStatus", parked: "list[ParkedEntry]", place: str, typed: str = "") -> list[str]:
+    """`typed`: the URL, where it was given to the command."""
     held = f", {count(status.batches)} {'batch' if status.batches == 1 else 'batches'} with readers"
     held = held if status.batches else ""
     found = [f"{safe(public(place))}: {_entries(status.waiting)} waiting{held}, {count(status.parked)} parked"]
@@ -70,7 +72,8 @@ def lines(status: "InboxStatus", parked: "list[ParkedEntry]", place: str) -> lis
     if status.parked > len(parked):
         found.append(f"  and {count(status.parked - len(parked))} more")
     if status.parked:
-        found.append("Repair the producer or the spider's scope, then: trotline inbox --requeue")
+        again = shlex.join(("trotline", "inbox", *([typed] if typed else []), "--requeue"))
+        found.append(f"Repair the producer or the spider's scope, then: {safe(again, 300)}")
         found.append(f"Or delete them: {safe(status.deletes_parked, 300)}")
     return found
 

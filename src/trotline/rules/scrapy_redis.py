@@ -80,8 +80,8 @@ def task(fields: Mapping[str, Any], number: int, now: float, *, keeps_proxy: boo
     if fields.get("_class"):
         payload["class"] = fields["_class"]
     text = _VALUES.encode(payload)
-    if len(text) > LARGEST_BODY:
-        raise NotData(f"it has {len(text):,} bytes; {LARGEST_BODY:,} are allowed")
+    if (size := len(text) + len(url)) > LARGEST_BODY:
+        raise NotData(f"it has {size:,} bytes; {LARGEST_BODY:,} are allowed")
     unfiltered_as = unfiltered(START, number, method, url, body)
     made = Task(
         url=url,

@@ -12,6 +12,7 @@ from trotline.bridges.scrapy.pools import POOL
 from trotline.bridges.scrapy.request_codec import ACCOUNT, LOGIN, RequestCodec
 from trotline.rules.scrapy_meta import OF_THE_SPIDER
 from trotline.rules.scrapy_redis import fingerprint, read, task
+from trotline.rules.tagged_json import NotData
 
 
 class Shop(Spider):
@@ -68,6 +69,11 @@ def test_only_urls_of_the_web_are_read(url: str, named: str) -> None:
     with pytest.raises(ValueError, match=f"^its URL begins with {named}; http and https are read$"):
         task({"url": url}, 1, 0.0)
     assert task({"url": "HTTPS://shop.example/"}, 1, 0.0).lane == "shop.example"
+
+
+def test_a_url_counts_for_the_size_of_its_request() -> None:
+    with pytest.raises(NotData, match="1,048,576 are allowed"):
+        task({"url": "https://shop.example/" + "x" * 2**20}, 1, 0.0)
 
 
 @pytest.mark.parametrize("keeps_proxy", [False, True])

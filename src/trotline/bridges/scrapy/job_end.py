@@ -1,8 +1,10 @@
 """Has the job ended? The client's thread finds out, while Scrapy's thread may add requests."""
 
 import logging
+import shlex
 import threading
 
+from trotline.config.backend_urls import repeatable
 from trotline.model.job import Progress, State
 
 log = logging.getLogger("trotline.scrapy")
@@ -42,8 +44,9 @@ class JobEnd:
         self.gone = gone
         self.why = _FAILED
 
-    def log(self, job: str, spider: str, reason: str, *, announced: bool) -> None:
-        """When the process ends. `reason`: that of Scrapy; `announced`: this process says that the job is finished."""
+    def log(self, job: str, spider: str, frontier: str, reason: str, *, announced: bool) -> None:
+        """When the process ends. `frontier`: its URL, for commands; `reason`: that of Scrapy; `announced`: this process
+        says that the job is finished."""
         if self.why == _CANCELLED:
             log.info("scrapy.cancelled %s was cancelled; a new job begins with the next: scrapy crawl %s", job, spider)
         elif self.why == _FAILED and self.gone:
@@ -59,10 +62,11 @@ class JobEnd:
                 job, spider,
             )  # fmt: skip
         elif announced and self.dead:
+            dead = shlex.join(("trotline", "dead", job, "--frontier", repeatable(frontier)))
             log.warning(
                 "scrapy.finished %s is finished, in all processes, but %s dead: what they link to was not visited. "
-                "See why: trotline dead %s; visit them again: trotline dead %s --revive, and then: scrapy crawl %s",
-                job, "1 page is" if self.dead == 1 else f"{self.dead:,} pages are", job, job, spider,
+                "See why: %s; visit them again: %s --revive, and then: scrapy crawl %s",
+                job, "1 page is" if self.dead == 1 else f"{self.dead:,} pages are", dead, dead, spider,
             )  # fmt: skip
         elif announced:
             log.info("scrapy.finished %s is finished, in all processes", job)

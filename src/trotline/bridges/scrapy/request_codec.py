@@ -72,8 +72,8 @@ class RequestCodec:
         if jar:
             payload["jar"] = jar
         body = VALUES.encode(payload) if before is None else self._encode_again(payload, before)
-        if len(body) > LARGEST_BODY:
-            raise NotData(f"its body, meta and arguments have {len(body):,} bytes; {LARGEST_BODY:,} are allowed")
+        if (size := len(body) + len(request.url)) > LARGEST_BODY:
+            raise NotData(f"its URL, body, meta and arguments have {size:,} bytes; {LARGEST_BODY:,} are allowed")
         depth = request.meta.get("depth", 0)
         lane = _via(self.lane(request, parent), pool)
         _check(request.method, lane)

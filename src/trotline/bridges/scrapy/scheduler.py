@@ -166,7 +166,8 @@ class Scheduler(BaseScheduler):
             for name, value in fleet.items():
                 self._stats.set_value(f"fleet/{name}", value)
             self._name_pageless()
-            self._client.end.log(self._client.opened.job.id, self._spider.name, reason, announced=announced)
+            job, frontier = self._client.opened.job.id, self._options.plan.frontier
+            self._client.end.log(job, self._spider.name, frontier, reason, announced=announced)
             await maybe_deferred_to_future(self._thread.deferred(self._client.disconnect()))
         finally:
             self._thread.stop()

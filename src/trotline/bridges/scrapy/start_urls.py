@@ -48,7 +48,8 @@ def request_of(data: bytes, encoding: str = "utf-8", *, trusted: bool = False) -
     if not text.startswith("{"):
         return Request(of_the_web(text), dont_filter=True)
     fields = fields_of(text)
-    url, meta = fields.pop("url", None), fields.pop("meta", {})
+    url, meta = fields.pop("url", None), fields.pop("meta", None)
+    meta = {} if meta is None else meta
     method = str(fields.pop("method", "GET")).upper()
     if not isinstance(url, str) or not isinstance(meta, dict):
         raise ValueError("the entry has no url, or a meta that is not an object")

@@ -71,6 +71,7 @@ async def test_without_the_add_on_it_says_so() -> None:
 
 def test_entries_become_requests_as_in_scrapy_redis() -> None:
     plain: Any = request_of(b" https://shop.example/ \n")
+    assert request_of(b'{"url": "https://shop.example/", "meta": null}').url == "https://shop.example/"
     assert (plain.url, plain.dont_filter) == ("https://shop.example/", True)
     posted: Any = request_of(b'{"url": "https://shop.example/", "method": "post", "meta": {"a": 1}, "q": "x", "n": 2}')
     assert (posted.method, posted.meta, posted.body) == ("POST", {"a": 1}, b"q=x&n=2")
