@@ -129,6 +129,18 @@ def _show(report: "ReparseReport") -> None:
         click.echo("rows      cannot be compared: this sink's rows cannot be read")
     else:
         _show_differences(report.differences)
+    if _is_empty(report):
+        parsed = count(report.counts.read, "parsed page")
+        click.echo(
+            f"warning   no record was given by {parsed}: is a selector broken? See one: trotline try SPIDER ROUTE URL"
+        )
+
+
+def _is_empty(report: "ReparseReport") -> bool:
+    """Rows were to be expected, and there is no reason for their absence. Pages of links give no record, and no row."""
+    counts, found = report.counts, report.differences
+    silent = counts.read > 0 and not (counts.records or counts.rejects)
+    return silent and (found is None or found.not_made > 0)
 
 
 def _show_counts(counts: "ReparseCounts") -> None:

@@ -25,7 +25,7 @@ from trotline.processes.reparse_child import ReparseCounts, ReparseShare
 from trotline.processes.reparse_parser import Parser
 from trotline.rules import name_suggestions, row_differences
 from trotline.rules.archive_queries import SkippedCaptures
-from trotline.rules.row_differences import Differences, Identity, Made
+from trotline.rules.row_differences import Differences, Identity, Made, PagesRead
 
 BATCH = 500
 EXAMPLES = 5
@@ -69,7 +69,7 @@ async def reparse(plan: ReparsePlan, show: Callable[[ReparseReport], None]) -> R
             made = newest(opened)
             report = ReparseReport(
                 counts=counts,
-                differences=_differences(settings.sink, made, opened, _unread(files)),
+                differences=_differences(plan, made, opened, files),
                 repeated=counts.records - len(made),
             )
             show(report)
@@ -130,6 +130,14 @@ def _unread(files: Sequence[Path]) -> set[int]:
     return set(found)
 
 
+def _pages(files: Sequence[Path], *, of_a_route: bool) -> PagesRead:
+    pages = PagesRead(of_a_route=of_a_route)
+    for file in files:
+        for url, at in reparse_child.pages_read(file):
+            pages.add(url, at)
+    return pages
+
+
 async def _run(plan: ReparsePlan, units: tuple[str, ...], part: int, file: Path) -> ReparseCounts:
     parser = Parser()
     try:
@@ -174,16 +182,20 @@ def total(parts: Sequence[ReparseCounts]) -> ReparseCounts:
     )
 
 
-def _differences(sink: str, made: dict[Identity, Made], files: list[BinaryIO], unread: set[int]) -> Differences | None:
+def _differences(
+    plan: ReparsePlan, made: dict[Identity, Made], opened: list[BinaryIO], files: Sequence[Path]
+) -> Differences | None:
+    sink = plan.settings.sink
     if backends.is_missing(sink):
         return Differences(new=len(made))
     if not backends.has_rows(sink):
         return None
+    pages = _pages(files, of_a_route=bool(plan.query.route))
     with backends.snapshot(sink, None, None) as rows:
-        found, changed = row_differences.compared(made, rows, unread)
+        found, changed = row_differences.compared(made, rows, pages, _unread(files))
     examples = row_differences.Examples(EXAMPLES)
     for row, one in changed:
-        fields = row_differences.changed_fields(row, _record(files, one))
+        fields = row_differences.changed_fields(row, _record(opened, one))
         found.fields.update(f"{row.kind}.{name}" for name in fields)
         example: dict[str, object] = {"kind": row.kind, "key": row.key, "url": row.url, "fields": fields}
         examples.add(example, (f"{row.kind}.{name}" for name in fields))

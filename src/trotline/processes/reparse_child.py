@@ -16,8 +16,9 @@ import msgspec
 from trotline.config import backends
 from trotline.config.spider_loader import load
 from trotline.errors import TrotlineError
-from trotline.model.archive import ArchiveDamage, ArchiveQuery
+from trotline.model.archive import ArchiveDamage, ArchiveEntry, ArchiveQuery
 from trotline.model.record import Record
+from trotline.model.time import Moment
 from trotline.processes import process_memory
 from trotline.rules import redaction, row_differences
 from trotline.spider.handler_failed import HandlerFailed
@@ -25,6 +26,7 @@ from trotline.worker.reparse import NotRead, Reparse
 from trotline.worker.reparse_files import ReparseFiles
 
 _LENGTH = struct.Struct("<I")
+_PAGE = struct.Struct("<Qd")
 EXAMPLES = 3
 """URLs that are named for each reason."""
 
@@ -70,7 +72,14 @@ class _Tally:
         self.damaged = Counter[str]()
         self.unread = array("Q")
         """Pages that failed or are damaged, as hashes of their URLs."""
+        self.pages_read = bytearray()
+        """The others, with their times: `_PAGE`."""
         self.examples: dict[str, list[str]] = {}
+
+    def add(self, page: ArchiveEntry, records: int) -> None:
+        self.read += 1
+        self.records += records
+        self.pages_read += _PAGE.pack(row_differences.hash_of_url(page.url), page.at)
 
     def fail(self, why: str, url: str) -> None:
         self.failed[why] += 1
@@ -117,6 +126,7 @@ def main() -> int:
             with Path(share.out).open("wb") as out:
                 asyncio.run(_parse(share, tally, out))
             unread_of(Path(share.out)).write_bytes(tally.unread.tobytes())
+            _pages_of(Path(share.out)).write_bytes(tally.pages_read)
         except TrotlineError as error:
             trouble = f"{error.what}. {error.hint}"
         sys.stdout.buffer.write(msgspec.json.encode(tally.counts(trouble)) + b"\n")
@@ -142,8 +152,7 @@ async def _parse(share: ReparseShare, tally: _Tally, out: BinaryIO) -> None:
             except TimeoutError:
                 tally.fail("an async handler took too long", page.entry.url)
             else:
-                tally.read += 1
-                tally.records += len(got.records)
+                tally.add(page.entry, len(got.records))
                 for one in got.rejects:
                     tally.reject(f"{one.kind}: {one.why}", page.entry.url)
                 write(out, got.records)
@@ -165,6 +174,15 @@ def _files(archive: str) -> ReparseFiles:
 def unread_of(out: Path) -> Path:
     """The file beside that of the records: pages that gave none, as numbers of 8 bytes."""
     return out.with_suffix(".unread")
+
+
+def _pages_of(out: Path) -> Path:
+    return out.with_suffix(".pages")
+
+
+def pages_read(out: Path) -> Iterator[tuple[int, Moment]]:
+    """The pages that were read for this file of records: hash of the URL, and time."""
+    yield from _PAGE.iter_unpack(_pages_of(out).read_bytes())
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +34,7 @@ class Differences(msgspec.Struct):
     older: int = 0
     """The stored row was seen later: it stays."""
     not_made: int = 0
-    """Rows of the same kinds and time that no page gives now: they stay."""
+    """Rows of the pages that were read, and of the same kinds and time, that no page gives now: they stay."""
     of_failed: int = 0
     """Rows of pages that failed now, or are damaged: they stay, too."""
     fields: Counter[str] = msgspec.field(default_factory=Counter)
@@ -69,6 +70,35 @@ def hash_of_url(url: str) -> int:
     return xxhash.xxh3_64_intdigest(redaction.url(url).encode("utf-8", "surrogatepass"))
 
 
+class PagesRead:
+    """The pages that handlers have read now, and so the rows that they could give again."""
+
+    def __init__(self, *, of_a_route: bool = False) -> None:
+        """`of_a_route`: pages of other routes, which may have been leased at the same moment, were left out."""
+        self._of_a_route = of_a_route
+        self._urls, self._ticks = set[int](), set[int]()
+        self._first, self._last = inf, -inf
+
+    def add(self, url: int, at: Moment) -> None:
+        """`url`: its hash. `at`: the `seen_at` of its records."""
+        self._urls.add(url)
+        self._ticks.add(round(at / TICK))
+        self._first, self._last = min(self._first, at), max(self._last, at)
+
+    def span(self, row: Row) -> bool:
+        """Was it seen between the first and the last of them?"""
+        return self._first - TICK <= row.seen_at <= self._last + TICK
+
+    def gave(self, row: Row) -> bool:
+        """Is it a row of one of them? A handler may give a record the URL of another page: its time tells, too."""
+        if not self.span(row):
+            return False
+        if hash_of_url(row.url) in self._urls:
+            return True
+        tick = round(row.seen_at / TICK)
+        return not self._of_a_route and not self._ticks.isdisjoint((tick - 1, tick, tick + 1))
+
+
 class Examples:
     """Some changed rows: first those that show a field which no other one shows."""
 
@@ -90,20 +120,18 @@ class Examples:
 
 
 def compared(
-    made: dict[Identity, Made], rows: Iterable[Row], failed: Container[int] = ()
+    made: dict[Identity, Made], rows: Iterable[Row], pages: PagesRead, failed: Container[int] = ()
 ) -> tuple[Differences, list[tuple[Row, Made]]]:
     """The differences without their fields, and the rows that changed. `failed`: URLs that were not read, as hashes."""
     found, changed, left = Differences(), [], dict(made)
     kinds = {(site, kind) for site, kind, _ in made}
-    seen = [one.seen_at for one in made.values()] or [0.0]
-    first, last = min(seen), max(seen)
     for row in rows:
         one = left.pop(identity_of(row), None)
         if one is None:
-            if (row.site, row.kind) in kinds and hash_of_url(row.url) in failed:
+            if hash_of_url(row.url) in failed:
                 found.of_failed += 1
             else:
-                found.not_made += (row.site, row.kind) in kinds and first - TICK <= row.seen_at <= last + TICK
+                found.not_made += pages.gave(row) or ((row.site, row.kind) in kinds and pages.span(row))
         elif one.hash == hash_of(row.data):
             found.same += 1
         elif one.seen_at < row.seen_at - TICK:

@@ -205,6 +205,22 @@ def test_a_reparse_without_a_page_of_the_newest_job_goes_into_the_default_sink(t
     assert "records   40" in trotline("reparse", "shop.py", "--processes", "1").out
 
 
+def test_a_reparse_by_which_no_page_gives_a_record_counts_the_rows_and_asks_about_the_selector(tmp_path, trotline):
+    (tmp_path / "shop.py").write_text(SHOP)
+    trotline("reparse", "shop.py", "--sink", "sqlite:rows.db", "--processes", "1")
+    (tmp_path / "broken.py").write_text(SHOP.replace('yield {"key": page.url}', "return ()"))
+    words = ("reparse", "broken.py", "--sink", "sqlite:rows.db", "--dry-run", "--processes")
+    said = trotline(*words, "2").out
+    assert f"rows      0 new, 0 changed, 0 the same\n          {PAGES} that no page gives any more: they stay\n" in said
+    assert f"warning   no record was given by {PAGES} parsed pages: is a selector broken?" in said
+    one = """if page.url.endswith("/7"):
+        yield {"key": page.url}"""
+    (tmp_path / "broken.py").write_text(SHOP.replace('yield {"key": page.url}', one))
+    said = trotline(*words, "1", "--route", "product").out
+    assert f"1 the same\n          {PAGES - 1} that no page gives any more: they stay\n" in said
+    assert "warning" not in said
+
+
 @pytest.mark.parametrize("words", [("--headers", "--out", "page.html"), ("--json", "--out", "page.html")])
 def test_two_forms_of_one_page_are_refused(tmp_path, trotline, words):
     """The file would not be written, and nothing would say so."""
