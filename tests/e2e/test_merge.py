@@ -353,6 +353,25 @@ def test_where_there_are_no_records_no_pair_is_to_be_decided(tmp_path):
     assert "no pair is to be decided" in run(tmp_path, "shop", "--review")
 
 
+def test_a_pair_is_decided_once_in_a_command(tmp_path):
+    def record(site):
+        return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shop.db", [record("a"), record("b")]))
+    run(tmp_path, "shop")
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        ids = sorted(one for (one,) in connection.execute("SELECT id FROM merge_sources"))
+    connection.close()
+    a, b = (f"{one & (1 << 64) - 1:016x}" for one in ids)
+    for other in (f"{a}-{b}", f"{b}-{a}"):
+        said = run(tmp_path, "shop", "--same", f"{a}-{b}", "--different", other)
+        assert f"--same and --different name the same pair, {a}-{b}: give one." in said
+    assert "things     2, of 2 records" in run(tmp_path, "shop")
+    twice = run(tmp_path, "shop", "--same", f"{a}-{b}", "--same", f"{b}-{a}")
+    assert "things     1 (-1)" in twice
+    assert twice.count("undo ") == 1
+
+
 def test_a_decision_may_name_the_kind_of_its_records(tmp_path):
     def record(site):
         return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)

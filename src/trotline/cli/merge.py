@@ -134,7 +134,15 @@ def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool, typed: str) -
 
 
 def _decisions(given: dict[str, Any]) -> list[ReviewDecision]:
-    return [_decision(text, same) for same in (True, False) for text in given["same" if same else "different"]]
+    """Each pair once, however its two ids are ordered."""
+    from trotline.commands.merge_decisions import pair_name
+
+    same = dict.fromkeys(_decision(text, True) for text in given["same"])
+    different = dict.fromkeys(_decision(text, False) for text in given["different"])
+    for one in same:
+        if one._replace(same=False) in different:
+            raise click.UsageError(f"--same and --different name the same pair, {pair_name(one.a, one.b)}: give one.")
+    return [*same, *different]
 
 
 def _decision(text: str, same: bool) -> ReviewDecision:
