@@ -18,7 +18,8 @@ from trotline.testing import DemoShop
 
 async def test_a_list_of_urls_becomes_a_record_each(tmp_path: Path) -> None:
     async with DemoShop(products=6) as shop:
-        lines = [f"{shop.url}/p/T{n}" for n in range(1, 4)] + [json.dumps({"url": f"{shop.url}/about"}), "# remark"]
+        lines = [f"{shop.url}/p/T{n}" for n in range(1, 4)] + [json.dumps({"url": f"{shop.url}/about"})]
+        lines += ["# remark", '{"ur": 1}']
         (tmp_path / "urls.txt").write_text("\n".join(lines))
         ended = await call(
             tmp_path, "fetch", f"{shop.url}/nothing", "nonsense", "--from", "urls.txt",
@@ -34,6 +35,7 @@ async def test_a_list_of_urls_becomes_a_record_each(tmp_path: Path) -> None:
     assert rows[f"{shop.url}/nothing"]["status"] == 404
     assert set(rows[f"{shop.url}/p/T1"]) == {"url", "final_url", "status", "type", "title", "links", "markdown"}
     assert "1 seed is not visited: not a URL, such as nonsense" in ended.err
+    assert "line 6: unknown field 'ur'" in ended.err
     assert (stored.code, stored.out, (tmp_path / "pages.db").exists()) == (0, "", True)
     assert "is not a public address" in private.err
     assert private.out == ""
@@ -89,7 +91,9 @@ async def test_urls_without_a_record_are_named_with_their_reason(tmp_path: Path)
 
 async def test_an_interrupted_fetch_names_what_was_not_fetched(tmp_path: Path, site: HeldSite) -> None:
     urls = [f"{site.url}/{path}" for path in ("page/1", "held/slow", "page/2")]
-    running = await start(tmp_path, "fetch", *urls, "--slots", "1", "--pace", "1/s", "--allow-private")
+    (tmp_path / "urls.txt").write_text("\n".join(["# remark", "", *urls]))
+    words = ("--from", "urls.txt", "--slots", "1", "--pace", "1/s", "--allow-private")
+    running = await start(tmp_path, "fetch", *words)
     await site.arrived()
     running.process.send_signal(signal.SIGINT)
     site.release()

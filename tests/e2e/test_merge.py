@@ -321,6 +321,57 @@ def test_a_pair_is_decided_with_the_options_of_the_merge_as_every_suggestion_say
     assert "no pair is to be decided" in run(tmp_path, "shops", "--review")
 
 
+def test_before_the_first_merge_every_look_and_decision_names_it(tmp_path):
+    def record(site, title):
+        url = f"https://{site}.example/1"
+        return Record(kind="p", key="1", data={"label": title}, url=url, site=site, seen_at=1.0)
+
+    records = [record("a", "Espresso Machine EM 300 silver"), record("b", "EM-300 Espresso Machine")]
+    asyncio.run(store(tmp_path / "shop.db", records))
+    rule = ("--text", "label")
+    dry = run(tmp_path, "shop", *rule, "--dry-run")
+    assert "review     1 pair would be for review\n" in dry
+    assert "--review" not in dry
+    pair = f"{'1' * 16}-{'2' * 16}"
+    for asked in (
+        ("--review",),
+        ("--review", "--json"),
+        ("--same", pair),
+        ("--different", pair),
+        ("--split", "1" * 16),
+    ):
+        said = run(tmp_path, "shop", *rule, *asked)
+        assert said.endswith("nothing is merged here yet: trotline merge shop --text label"), asked
+    assert run(tmp_path, "shop", "--show", "1" * 16).endswith("nothing is merged here yet: trotline merge shop")
+
+    run(tmp_path, "shop", *rule)
+    assert "similarity 0.79" in run(tmp_path, "shop", *rule, "--review")
+
+
+def test_where_there_are_no_records_no_pair_is_to_be_decided(tmp_path):
+    asyncio.run(store(tmp_path / "shop.db", []))
+    assert "no pair is to be decided" in run(tmp_path, "shop", "--review")
+
+
+def test_a_pair_is_decided_once_in_a_command(tmp_path):
+    def record(site):
+        return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)
+
+    asyncio.run(store(tmp_path / "shop.db", [record("a"), record("b")]))
+    run(tmp_path, "shop")
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        ids = sorted(one for (one,) in connection.execute("SELECT id FROM merge_sources"))
+    connection.close()
+    a, b = (f"{one & (1 << 64) - 1:016x}" for one in ids)
+    for other in (f"{a}-{b}", f"{b}-{a}"):
+        said = run(tmp_path, "shop", "--same", f"{a}-{b}", "--different", other)
+        assert f"--same and --different name the same pair, {a}-{b}: give one." in said
+    assert "things     2, of 2 records" in run(tmp_path, "shop")
+    twice = run(tmp_path, "shop", "--same", f"{a}-{b}", "--same", f"{b}-{a}")
+    assert "things     1 (-1)" in twice
+    assert twice.count("undo ") == 1
+
+
 def test_a_decision_may_name_the_kind_of_its_records(tmp_path):
     def record(site):
         return Record(kind="p", key="1", data={"title": site}, url=f"https://{site}.example/1", site=site, seen_at=1.0)

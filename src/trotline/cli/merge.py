@@ -69,11 +69,14 @@ def command(spider: str | None, sink: str | None, as_json: bool, quiet: bool, **
     records that are new or changed are read. SPIDER is a spider's name or file.
     """
     _one_action(given)
+    decisions = _decisions(given)
     plan = _plan(spider, settings_of(sink=sink), given)
+    if decisions or given["review"] or given["show"] or given["split"]:
+        _need_things(plan, spider or "")
     if given["review"] or given["show"]:
         _look(plan, given, as_json, again(spider or "", *RULE_OPTIONS))
         return
-    report = wait_for(_act(plan, given, _watching(quiet=quiet or as_json)))
+    report = wait_for(_act(plan, given, decisions, _watching(quiet=quiet or as_json)))
     click.echo(json_line(report) if as_json else "\n".join(summary(report, plan, spider or "")))
 
 
@@ -92,16 +95,26 @@ def _one_action(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{option} has no effect on --{action}: leave it out.")
 
 
-async def _act(plan: "MergePlan", given: dict[str, Any], on_step: "Callable[[MergeReport], None]") -> "MergeReport":
+def _need_things(plan: "MergePlan", spider: str) -> None:
+    """Before the first merge an empty list of pairs, or a thing that is not found, would mislead."""
+    from trotline.commands.merge_decisions import is_unmerged
+
+    if wait_for(is_unmerged(plan.sink)):
+        raise SettingsError(f"nothing is merged here yet: {again(spider, *RULE_OPTIONS, 'kinds')}")
+
+
+async def _act(
+    plan: "MergePlan",
+    given: dict[str, Any],
+    decisions: list[ReviewDecision],
+    on_step: "Callable[[MergeReport], None]",
+) -> "MergeReport":
     from trotline.commands import merge, merge_decisions
 
     if given["dry_run"]:
         return await merge.dry_run(plan, on_step)
     if given["split"]:
         return await merge_decisions.split(plan, given["split"], given["source"] or "")
-    decisions = [_decision(text, True) for text in given["same"]] + [
-        _decision(text, False) for text in given["different"]
-    ]
     if decisions:
         return await merge_decisions.decide(plan, decisions)
     return await merge.merge(plan, on_step)
@@ -118,6 +131,18 @@ def _look(plan: "MergePlan", given: dict[str, Any], as_json: bool, typed: str) -
     pairs, of_this_rule = wait_for(merge_decisions.review(plan, limit))
     shown = pairs_json(pairs) if as_json else pairs_lines(pairs, plan, limit, typed if of_this_rule else "")
     click.echo("\n".join(shown))
+
+
+def _decisions(given: dict[str, Any]) -> list[ReviewDecision]:
+    """Each pair once, however its two ids are ordered."""
+    from trotline.commands.merge_decisions import pair_name
+
+    same = dict.fromkeys(_decision(text, True) for text in given["same"])
+    different = dict.fromkeys(_decision(text, False) for text in given["different"])
+    for one in same:
+        if one._replace(same=False) in different:
+            raise click.UsageError(f"--same and --different name the same pair, {pair_name(one.a, one.b)}: give one.")
+    return [*same, *different]
 
 
 def _decision(text: str, same: bool) -> ReviewDecision:

@@ -47,7 +47,9 @@ def summary(report: "MergeReport", plan: "MergePlan", spider: str) -> list[str]:
         f"things     {count(after.things)}{_grown(before.things, after.things)}, of {count(after.sources, 'record')}"
     )
     lines.append(f"merged     {count(after.merged)}{_grown(before.merged, after.merged)} of several records")
-    if after.review:
+    if after.review and report.dry_run:
+        lines.append(f"review     {count(after.review, 'pair')} would be for review")
+    elif after.review:
         lines.append(f"review     {count(after.review, 'pair')} to decide: {again(spider, *RULE_OPTIONS)} --review")
     for decision in report.decided[:_MOST_UNDONE]:
         other = "different" if decision.same else "same"

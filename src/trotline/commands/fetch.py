@@ -1,15 +1,15 @@
 """Generic extraction for a list of URLs: a run of a spider that is ready-made, with its rows in one file."""
 
 import codecs
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Self, TextIO
 
 import msgspec
 
 from trotline.adapters.files.jsonl_reader import CommittedLines
+from trotline.commands.input_lines import read_lines, text_of
 from trotline.commands.run import Ending, Report, RunPlan, run
 from trotline.commands.unfetched_urls import Unfetched, unfetched
 from trotline.config.settings import Settings
@@ -59,7 +59,7 @@ async def fetch(
     """`folder`: for the seeds, and nothing else. `show` is called now and then, and ends the run if it raises."""
     seeds = folder / "seeds.jsonl"
     with seeds.open("wb") as file:
-        for line in _lines(plan):
+        async for line in _lines(plan):
             file.write(line + b"\n")
     run_plan = RunPlan(ref=REF, settings=plan.settings, seeds_file=str(seeds), pools=plan.pools, fresh=True)
     spider = paced(plan.pace, plan.give_up)
@@ -111,21 +111,19 @@ class PrintedRows:
             self._error = error
 
 
-def _lines(plan: FetchPlan) -> Iterator[bytes]:
+async def _lines(plan: FetchPlan) -> AsyncIterator[bytes]:
+    """The lines of the file first, also its empty ones: what is wrong with a line is said with its number there."""
+    if plan.file is not None:
+        async for number, line in read_lines(plan.file):
+            try:
+                text = text_of(number, line)
+            except ValueError as error:
+                raise SettingsError(
+                    f"line {number} of {plan.file} {error}", hint="Give one URL or JSON object a line."
+                ) from error
+            yield _seed(_object(text, number, plan.file), plan.fields) if text else b""
     for url in plan.urls:
         yield _seed({"url": url}, plan.fields)
-    if plan.file is None:
-        return
-    try:
-        with sys.stdin if plan.file == "-" else Path(plan.file).open(encoding="utf-8") as source:
-            for number, line in enumerate(source, 1):
-                text = line.strip()
-                if text and not text.startswith("#"):
-                    yield _seed(_object(text, number, plan.file), plan.fields)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{plan.file} cannot be read: {error}", hint="It has one URL or JSON object a line."
-        ) from error
 
 
 def _object(text: str, number: int, file: str) -> dict[str, object]:

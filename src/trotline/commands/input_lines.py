@@ -58,18 +58,24 @@ def check_readable(source: str) -> None:
 
 def task_of(route: "Route", number: int, line: bytes | None, priority: int | None = None) -> "Task | None":
     """The task in a line of a list; None if it is blank or a remark. ValueError says why there is none."""
+    text = text_of(number, line)
+    if not text:
+        return None
+    task = parse_line(route, text, priority)
+    if task.route not in route.spider.routes:
+        raise ValueError(f"there is no route {task.route!r}; there are {', '.join(route.spider.routes)}")
+    return task
+
+
+def text_of(number: int, line: bytes | None) -> str:
+    """What a line of a list says; empty if it is blank or a remark. ValueError says why it cannot be read."""
     if line is None:
         raise ValueError(f"is longer than {LONGEST_LINE:,} bytes")
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8 text") from None
-    if not text or text.startswith("#"):
-        return None
-    task = parse_line(route, text, priority)
-    if task.route not in route.spider.routes:
-        raise ValueError(f"there is no route {task.route!r}; there are {', '.join(route.spider.routes)}")
-    return task
+    return "" if text.startswith("#") else text
 
 
 async def pieces(source: str) -> AsyncIterator[bytes]:

@@ -5,13 +5,22 @@ import itertools
 import msgspec
 
 from trotline.commands.merge import MergePlan, MergeReport, merge
-from trotline.commands.merge_checks import check_names
+from trotline.commands.merge_checks import BEFORE_ALL, check_names
 from trotline.config import backends
 from trotline.errors import SettingsError
-from trotline.model.merge import Review, ReviewDecision, ThingView, first_of, thing_id
+from trotline.model.merge import NO_RULE, Review, ReviewDecision, ThingView, first_of, thing_id
 
 MOST_SPLIT = 200
 """Sources of a thing that can be split into all of them: each pair of them is remembered."""
+
+
+async def is_unmerged(sink: str) -> bool:
+    """There are records, and none of them was merged yet."""
+    store = backends.open_merge_store(sink)
+    try:
+        return not (await store.totals()).sources and bool(await store.changed(NO_RULE, (), BEFORE_ALL, 1))
+    finally:
+        await store.close()
 
 
 async def show(sink: str, thing: str) -> ThingView:

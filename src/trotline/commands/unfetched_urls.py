@@ -28,7 +28,7 @@ class Unfetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def unfetched(frontier: str, job: Job, progress: Progress, spider: Spider, seeds: Path) -> Unfetched:
-    """`seeds`: the list, as JSON lines."""
+    """`seeds`: the list, as JSON lines; some may be empty."""
     left = progress.waiting + progress.leased
     if not progress.dead and not left:
         return Unfetched()
@@ -62,7 +62,7 @@ async def _waiting(console: Console, spider: Spider, seeds: Path, now: float) ->
 def _urls(seeds: Path) -> Iterator[str]:
     """The last ones first: they wait longest."""
     with seeds.open("rb") as file:
-        lines = file.readlines()
+        lines = [line for line in file if line.strip()]
     for line in reversed(lines[-_LOOKED_AT:]):
         url = msgspec.json.decode(line, type=dict[str, object]).get("url")
         if isinstance(url, str):
