@@ -39,8 +39,9 @@ class FolderStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()
-        self._used = False
-        """It was there: if it is not, it was moved, or its disk is not mounted any more."""
+        self._used = 0
+        """Its inode when it was used first: another one, or none, is there if it was moved or its disk is not mounted
+        any more. The number of its device changes with a mount."""
         self._odd = set[Path]()
         """What is not read, and was named."""
 
@@ -94,17 +95,27 @@ class FolderStore:
 
     def _put(self, name: str, data: bytes | Sequence[Path]) -> None:
         """`data`: the content, or the files that have it."""
-        if self._used and not self._folder.is_dir():
-            # What it held is missing in a new one, which would go unnoticed.
-            raise ArchiveFileFails(
-                f"{self._folder} is gone, and it was there before", hint="Put it back: what was written is in it."
-            )
+        if self._used:
+            self._check_same()
         try:
             self._put_once(name, data)
         except FileNotFoundError:
             # Another process has removed the empty folder meanwhile.
             self._put_once(name, data)
-        self._used = True
+        self._used = self._used or self._folder.stat().st_ino
+
+    def _check_same(self) -> None:
+        """What the folder held is missing in another one, which would go unnoticed."""
+        if not self._folder.is_dir():
+            raise ArchiveFileFails(
+                f"{self._folder} is gone, and it was there before", hint="Put it back: what was written is in it."
+            )
+        if self._folder.stat().st_ino != self._used:
+            raise ArchiveFileFails(
+                f"{self._folder} is another folder than before",
+                hint="Put the first one back (is its disk mounted?): what was written is in it. To go on in this one, "
+                "start the workers again.",
+            )
 
     def _join(self, name: str, files: Sequence[Path]) -> None:
         # Before anything is written; and in a folder that is gone, they are what is missing.

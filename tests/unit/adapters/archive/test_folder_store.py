@@ -99,3 +99,19 @@ async def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", refusing)
     with pytest.raises(ArchiveFileFails, match=r"warc: Permission denied"):
         await FolderStore(tmp_path).listed("")
+
+
+async def test_another_folder_in_its_place_gets_nothing(tmp_path):
+    """The place where its disk was mounted is an empty folder of another disk."""
+    folder = tmp_path / "pages"
+    store = FolderStore(folder)
+    await store.put("open/me/1", b"one")
+    folder.rename(tmp_path / "unmounted")
+    folder.mkdir()
+    with pytest.raises(ArchiveFileFails, match="is another folder than before"):
+        await store.put("open/me/2", b"two")
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
+    (tmp_path / "unmounted").rename(folder)
+    await store.put("open/me/2", b"two")
+    assert [one.name for one in await store.listed("")] == ["open/me/1", "open/me/2"]
