@@ -56,6 +56,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clear_since: Moment | None = None
     mark: str = ""
     """While it is pending: what must not change."""
+    text_before: str = ""
+    """While it is pending again: the text of the incident that is over, which it may stay."""
     fires: tuple[Moment, ...] = ()
     """When it fired in the last hour."""
     held_until: Moment = 0.0

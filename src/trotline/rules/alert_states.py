@@ -20,7 +20,7 @@ NOTE = "alerts"
 """The name of its note."""
 MOST_OBJECTS = 20
 """Alerts of one rule; further ones are counted."""
-MOST_ALERTS = 40
+MOST_ALERTS = 34
 """In all, so that the book fits into a note."""
 LONGEST_TEXT = 320
 LONGEST_OBJECT = 120
@@ -103,6 +103,7 @@ def _cleaned(alert: Alert) -> Alert:
         rule=cut(alert.rule, LONGEST_OBJECT),
         object=cut(alert.object, LONGEST_OBJECT),
         text=cut(alert.text, LONGEST_TEXT),
+        text_before=cut(alert.text_before, LONGEST_TEXT),
         next=cut(alert.next, LONGEST_COMMAND),
     )
 
@@ -172,7 +173,8 @@ def _with(alert: Alert, found: Finding, rules: AlertRules, now: Moment) -> Alert
     if found.level is not Level.FIRES:
         return alert if alert.state is AlertState.RESOLVED else None
     if alert.state is AlertState.RESOLVED:
-        alert = _replace(alert, state=AlertState.PENDING, since=now, mark=found.mark)
+        again = _replace(alert, state=AlertState.PENDING, since=now, mark=found.mark, text_before=alert.text)
+        alert = _worded(again, found, now)
     elif alert.mark != found.mark:
         alert = _replace(alert, since=now, mark=found.mark)
     if now - alert.since >= found.lasting:
@@ -198,6 +200,7 @@ def _fired(alert: Alert, rules: AlertRules, now: Moment) -> Alert:
         fires=fires,
         held_until=held,
         mark="",
+        text_before="",
     )
 
 
@@ -205,7 +208,8 @@ def _without(alert: Alert, now: Moment, *, final: bool, clear_after: Seconds) ->
     """The alert when its condition is gone."""
     if alert.state is AlertState.PENDING:
         # One that fired before goes back to what it was: its number of fires counts.
-        return _replace(alert, state=AlertState.RESOLVED, mark="") if alert.ended_at is not None else None
+        before = _replace(alert, state=AlertState.RESOLVED, mark="", text=alert.text_before, text_before="")
+        return before if alert.ended_at is not None else None
     if alert.state is AlertState.RESOLVED:
         return alert
     since = now if alert.clear_since is None else alert.clear_since

@@ -144,6 +144,20 @@ def test_a_figure_is_renewed_while_an_alert_is_pending() -> None:
     assert (play.alert.state, play.alert.text) == (AlertState.PENDING, "2 pages")
 
 
+def test_an_incident_that_is_over_keeps_its_cause_beside_a_later_one_that_does_not_last() -> None:
+    play = Play()
+    play.after(0, finding(text="the disk is full"))
+    play.after(10)
+    play.after(10, finding(text="the disk is read-only", lasting=60.0))
+    assert (play.alert.state, play.alert.text) == (AlertState.PENDING, "the disk is read-only")
+    play.after(10)
+    assert (play.alert.state, play.alert.text) == (AlertState.RESOLVED, "the disk is full")
+    play.after(10, finding(text="the disk is read-only", lasting=60.0))
+    play.after(60, finding(text="the disk is read-only", lasting=60.0))
+    play.after(10)
+    assert (play.alert.state, play.alert.text) == (AlertState.RESOLVED, "the disk is read-only")
+
+
 def test_a_figure_is_renewed_while_nothing_can_be_said_and_the_alert_stays() -> None:
     """As when a site blocks all proxies, and no attempt is made any more."""
     play = Play()
@@ -222,7 +236,14 @@ def test_the_largest_book_fits_into_a_note() -> None:
         play.after(1.5, *found)
     alerts = tuple(
         msgspec.structs.replace(
-            alert, told=told, fires=(2e9,) * 10, held_until=2e9, clear_since=2e9, ended_at=2e9, mark="9" * 12
+            alert,
+            told=told,
+            text_before=alert.text,
+            fires=(2e9,) * 10,
+            held_until=2e9,
+            clear_since=2e9,
+            ended_at=2e9,
+            mark="9" * 12,
         )
         for alert in play.book.alerts
     )
