@@ -38,8 +38,9 @@ SLOW: Seconds = 2.0
 """While the frontier does not answer for longer, the last known counts are shown with their age."""
 _SELDOM = 19
 """Pause after a query of the lanes, as a multiple of its duration."""
-COUNT_WITHIN: Seconds = 2.0
-"""A sink that takes longer to answer is not waited for: the report goes out without its count."""
+COUNT_WITHIN: Seconds = 1.0
+"""A sink that takes longer to answer is not waited for: the report goes out without its count. Shorter than SLOW, or
+the frontier would be blamed."""
 COUNT_EVERY: Seconds = 1.0
 """How often a sink is asked at most."""
 COUNT_AGAIN: Seconds = 15.0

@@ -42,10 +42,10 @@ from trotline.ports.http_validators import Validators
 from trotline.ports.joint_commit import Page
 from trotline.ports.tracer import Tracer
 from trotline.rules import redaction, storage_patience
-from trotline.worker.archive_wait import ArchiveWait
 from trotline.worker.archiver import LEAST_BYTES, Archiver, bytes_of
 from trotline.worker.dependencies import WorkerParts
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
+from trotline.worker.storage_wait import StorageWait
 from trotline.worker.visit_log import VisitLog
 from trotline.worker.visit_spans import visit_span
 from trotline.worker.worker_settings import WorkerPolicy
@@ -82,7 +82,8 @@ class Committer:
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._archiver = None if parts.archive is None else Archiver(parts.archive, once=parts.keep_once)
         self._archiving = False
-        self._archive_wait = ArchiveWait(lambda: parts.meter.now())
+        self._archive_wait = StorageWait("archive", lambda: parts.meter.now())
+        self._sink_wait = StorageWait("sink", lambda: parts.meter.now())
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self._named = set[str]()
@@ -114,8 +115,9 @@ class Committer:
         """Why leasing stopped, or why finished visits are not settled, for the progress line; empty if they are."""
         if self.error:
             return self.error
-        if (self._archiving or self._waiting) and (slow := self._archive_wait.text()):
-            return slow
+        for wait in (self._archive_wait, self._sink_wait):
+            if slow := wait.text(bool(self._waiting)):
+                return slow
         if not self.room.is_set():
             what = "archive" if self._archiving else "sink"
             return f"{what} is slow: {len(self._waiting)} visits wait to be stored"
@@ -257,7 +259,8 @@ class Committer:
             if not any(stored):
                 return batch
             try:
-                await self._parts.sink.write(*stored)
+                with self._sink_wait.one():
+                    await self._parts.sink.write(*stored)
             except SinkGone:
                 raise
             except SinkError as error:
